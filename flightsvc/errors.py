@@ -1,0 +1,311 @@
+"""Every error of flightsvc, as one tree.
+
+::
+
+    FlightSvcError
+    ├── SettingsError              the service does not start; names the setting and the fix
+    ├── RequestError               the caller's fault (4xx); nothing was called, nothing stored
+    │   ├── InvalidKey             a flight key that cannot be made unambiguous
+    │   ├── InvalidInput           a field of the request; names it and the fix
+    │   ├── Unauthenticated        no token, or an unknown one
+    │   ├── NotFound               no such thing for this tenant
+    │   ├── PayloadTooLarge        body over the limit
+    │   └── KeyConflict            one explicit key, two different requests
+    ├── NestedFlight               a flight asks for itself from inside its own call
+    ├── CallFailed                 the one call behind a flight failed; what every waiter is told
+    ├── WaitTimeout                the caller's own deadline passed; the flight goes on
+    ├── TooManyWaiters             this worker's cap of waiters is reached
+    ├── Draining                   this worker is about to stop
+    ├── CoordinationUnavailable    Redis is out of reach and the mode is `distributed`
+    ├── ResultRejected             a value that cannot be stored: too large, or neither JSON nor bytes
+    ├── GuardError                 the guard ended the call
+    │   ├── Overloaded             bulkhead and queue are full; no attempt was made
+    │   ├── CircuitOpen            the provider's breaker is open; no attempt was made
+    │   ├── AttemptTimeout         one attempt took longer than its timeout
+    │   └── BudgetExhausted        the whole budget of the stage is used up
+    └── ProviderError              the model, or the way to it
+        ├── ProviderUnreachable    no connection, a reset, a cut answer
+        ├── ProviderTimeout        connect, first byte or between bytes
+        ├── ProviderUnavailable    it answered 5xx
+        ├── ProviderRateLimited    it answered 429
+        ├── ProviderRejected       it answered 4xx: asking the same again does not help
+        └── AnswerInvalid          an answer that is empty, malformed or does not fit
+
+Each class says what its instances are: the failure type of the first article, the code that
+clients and logs see, the HTTP status, and whether a later call may succeed (``retryable``).
+Messages are safe to show: they never hold a prompt, an answer or a token.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar
+
+
+class FailureType(str, Enum):
+    """The five kinds of failure that a flight can end with (first article, step 8)."""
+
+    TIMEOUT = "TIMEOUT"
+    OVERLOAD = "OVERLOAD"
+    PROVIDER = "PROVIDER"
+    VALIDATION = "VALIDATION"
+    UNEXPECTED = "UNEXPECTED"
+
+
+class FlightSvcError(Exception):
+    """Base of the tree.
+
+    :param message: one sentence for the caller; no prompt, answer or token.
+    :param code: overrides the class's code, ``UPPER_SNAKE``.
+    :param retry_after_s: seconds after which asking again makes sense, if that is known.
+    """
+
+    failure_type: ClassVar[FailureType] = FailureType.UNEXPECTED
+    default_code: ClassVar[str] = "UNEXPECTED"
+    status: int = 500
+    retryable: bool = True
+
+    def __init__(
+        self, message: str = "", *, code: str | None = None, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message or (type(self).__doc__ or "").split("\n")[0])
+        self.code = code or self.default_code
+        self.retry_after_s = retry_after_s
+
+
+class SettingsError(FlightSvcError):
+    """A setting is unknown, wrong, or contradicts another."""
+
+    failure_type = FailureType.VALIDATION
+    default_code = "SETTINGS_INVALID"
+    retryable = False
+
+
+class RequestError(FlightSvcError):
+    """The request is at fault."""
+
+    failure_type = FailureType.VALIDATION
+    default_code = "REQUEST_INVALID"
+    status = 400
+    retryable = False
+
+
+class InvalidKey(RequestError, ValueError):
+    """The flight key is not usable."""
+
+    default_code = "KEY_INVALID"
+
+
+class InvalidInput(RequestError):
+    """A field of the request is missing or wrong."""
+
+    default_code = "INPUT_INVALID"
+    status = 422
+
+
+class Unauthenticated(RequestError):
+    """A known bearer token is required."""
+
+    default_code = "UNAUTHENTICATED"
+    status = 401
+
+
+class NotFound(RequestError):
+    """There is nothing under this address."""
+
+    default_code = "NOT_FOUND"
+    status = 404
+
+
+class PayloadTooLarge(RequestError):
+    """The body is larger than the limit."""
+
+    default_code = "PAYLOAD_TOO_LARGE"
+    status = 413
+
+
+class KeyConflict(RequestError):
+    """This explicit key already stands for a different request."""
+
+    default_code = "KEY_CONFLICT"
+    status = 422
+
+
+class NestedFlight(FlightSvcError):
+    """A flight asked for itself from inside its own call."""
+
+    default_code = "FLIGHT_NESTED"
+    retryable = False
+
+
+class CallFailed(FlightSvcError):
+    """The one call behind this flight failed; every waiter is told the same.
+
+    In the worker that made the call, ``__cause__`` is the original exception.
+
+    :param failure_type: one of the five kinds.
+    :param code: what went wrong, ``UPPER_SNAKE``.
+    :param retryable: whether a later call may succeed.
+    :param status: HTTP status for a client of the service.
+    :param flight_id: the flight that failed, 32 hex digits.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        failure_type: FailureType,
+        code: str,
+        retryable: bool,
+        status: int,
+        retry_after_s: float | None = None,
+        flight_id: str = "",
+        fence: int = 0,
+    ) -> None:
+        super().__init__(message, code=code, retry_after_s=retry_after_s)
+        self.failure_type = failure_type  # type: ignore[misc]
+        self.retryable = retryable
+        self.status = status
+        self.flight_id = flight_id
+        self.fence = fence
+
+
+class WaitTimeout(FlightSvcError):
+    """The answer did not come within the caller's deadline; the call goes on, ask again."""
+
+    failure_type = FailureType.TIMEOUT
+    default_code = "WAIT_TIMEOUT"
+    status = 504
+
+
+class TooManyWaiters(FlightSvcError):
+    """This worker already holds as many waiting callers as it may."""
+
+    failure_type = FailureType.OVERLOAD
+    default_code = "TOO_MANY_WAITERS"
+    status = 503
+
+
+class Draining(FlightSvcError):
+    """This worker is about to stop; ask again."""
+
+    failure_type = FailureType.OVERLOAD
+    default_code = "DRAINING"
+    status = 503
+
+
+class CoordinationUnavailable(FlightSvcError):
+    """Redis cannot be reached, and the mode does not allow calls without it."""
+
+    failure_type = FailureType.OVERLOAD
+    default_code = "COORDINATION_UNAVAILABLE"
+    status = 503
+
+
+class ResultRejected(FlightSvcError):
+    """The call returned a value that cannot be stored."""
+
+    failure_type = FailureType.VALIDATION
+    default_code = "RESULT_REJECTED"
+    retryable = False
+
+
+class GuardError(FlightSvcError):
+    """The guard ended the call."""
+
+
+class Overloaded(GuardError):
+    """Too many calls at once; none was made for this request."""
+
+    failure_type = FailureType.OVERLOAD
+    default_code = "OVERLOAD"
+    status = 503
+
+
+class CircuitOpen(GuardError):
+    """The model failed too often lately; no attempt was made."""
+
+    failure_type = FailureType.PROVIDER
+    default_code = "CIRCUIT_OPEN"
+    status = 503
+
+
+class AttemptTimeout(GuardError):
+    """The model did not answer in time."""
+
+    failure_type = FailureType.TIMEOUT
+    default_code = "ATTEMPT_TIMEOUT"
+    status = 504
+
+
+class BudgetExhausted(GuardError):
+    """The time for this kind of request is used up."""
+
+    failure_type = FailureType.TIMEOUT
+    default_code = "BUDGET_EXHAUSTED"
+    status = 504
+
+
+class ProviderError(FlightSvcError):
+    """The model, or the way to it, failed.
+
+    :param upstream_status: the HTTP status that the model answered with, if it did.
+    :param upstream_code: the error code inside the model's answer, if it gave one.
+    """
+
+    failure_type = FailureType.PROVIDER
+    default_code = "PROVIDER_ERROR"
+    status = 503
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        code: str | None = None,
+        retry_after_s: float | None = None,
+        upstream_status: int | None = None,
+        upstream_code: str | None = None,
+    ) -> None:
+        super().__init__(message, code=code, retry_after_s=retry_after_s)
+        self.upstream_status = upstream_status
+        self.upstream_code = upstream_code
+
+
+class ProviderUnreachable(ProviderError):
+    """The connection to the model could not be made, or broke."""
+
+    default_code = "PROVIDER_UNREACHABLE"
+
+
+class ProviderTimeout(ProviderError):
+    """The model was silent for too long."""
+
+    failure_type = FailureType.TIMEOUT
+    default_code = "PROVIDER_TIMEOUT"
+    status = 504
+
+
+class ProviderUnavailable(ProviderError):
+    """The model answered with a server error."""
+
+    default_code = "PROVIDER_UNAVAILABLE"
+
+
+class ProviderRateLimited(ProviderError):
+    """The model refuses more calls for now."""
+
+    default_code = "PROVIDER_RATE_LIMITED"
+
+
+class ProviderRejected(ProviderError):
+    """The model refuses this request; asking the same again does not help."""
+
+    default_code = "PROVIDER_REJECTED"
+    retryable = False
+
+
+class AnswerInvalid(ProviderError):
+    """The model's answer is empty, malformed, or does not fit."""
+
+    failure_type = FailureType.VALIDATION
+    default_code = "AI_MODEL_OUTPUT_MALFORMED"
