@@ -1,0 +1,7 @@
+"""``python -m flightsvc``."""
+
+import sys
+
+from flightsvc.cli import main
+
+sys.exit(main())

@@ -1,0 +1,248 @@
+"""Composition root: settings → objects → Flask app, by hand, once a worker.
+
+Nothing here opens a socket before it is used in the process that uses it: with ``preload_app``
+the app is made in gunicorn's master, and its workers must not share the master's connections.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+
+from flask import Flask
+from gevent import Greenlet, monkey
+
+from flightsvc.errors import Draining, SettingsError
+from flightsvc.flight.service import SingleFlight
+from flightsvc.guard import AiCallGuard
+from flightsvc.interview.invoker import InterviewAiInvoker
+from flightsvc.metrics import Metrics
+from flightsvc.providers import Provider, make_provider
+from flightsvc.settings import Settings, load_settings
+from flightsvc.web import flights_blueprint, health_blueprint, interview_blueprint
+from flightsvc.web.auth import Authenticator, TenantOf
+from flightsvc.web.extension import EXTENSION
+from flightsvc.web.routes import count_unrouted, handle_errors
+
+#: Where the master says to its workers which embedded Valkey it runs,
+EMBEDDED_URL = "_FLIGHTSVC_EMBEDDED_URL"
+#: and which of them they are: a number that the next worker takes over.
+WORKER_SLOT = "_FLIGHTSVC_WORKER_SLOT"
+
+
+class Worker:
+    """The objects of one process."""
+
+    def __init__(self, settings: Settings) -> None:
+        settings = with_redis(settings)
+        self.pid = os.getpid()
+        slot = os.environ.get(WORKER_SLOT) or str(self.pid)
+        self.metrics = Metrics.from_settings(settings, worker=slot)
+        self.flights = SingleFlight(settings, metrics=self.metrics)
+        self.guard = AiCallGuard(settings, self.metrics)
+        self.provider: Provider = make_provider(settings, self.metrics)
+        self.invoker = InterviewAiInvoker(settings, self.flights, self.guard, self.provider)
+        self.metrics.start()
+
+    def close(self) -> None:
+        """Give back what the process holds, flights first."""
+        self.flights.close()
+        self.provider.close()
+        self.metrics.close()
+
+
+class FlightSvc:
+    """flightsvc inside a Flask app::
+
+        flightsvc = FlightSvc(app)          # or flightsvc.init_app(app) in an app factory
+        flightsvc.flights.run(key, call)    # anywhere in this process
+
+    One object is one configuration; it may serve several apps. Its objects are made on first use
+    in each process.
+
+    :param app: the app, if there is one yet.
+    :param settings: None: from the environment, when the first app comes.
+    :param tenant_of: the host's own authentication: given a request, the tenant as text, or None
+        if nobody is signed in. It takes the place of API_TOKENS. With neither, everybody who
+        reaches the app is the same tenant.
+    :raises SettingsError: a setting is wrong, or gevent has not patched the process.
+    """
+
+    def __init__(
+        self,
+        app: Flask | None = None,
+        settings: Settings | None = None,
+        *,
+        tenant_of: TenantOf | None = None,
+    ) -> None:
+        self._settings = settings
+        self._tenant_of = tenant_of
+        self._authenticator: Authenticator | None = None
+        self._worker: Worker | None = None
+        self._making = threading.Lock()
+        self._left_pid = 0  # the process that was told to drain or to close
+        _extensions.add(self)
+        if app is not None:
+            self.init_app(app)
+
+    def init_app(self, app: Flask) -> None:
+        """Serve an app: its routes and views find this object.
+
+        :raises SettingsError: see the class.
+        """
+        require_gevent()
+        self._authenticator = Authenticator(self.settings.api_tokens, self._tenant_of)
+        app.extensions[EXTENSION] = self
+
+    @property
+    def settings(self) -> Settings:
+        """The settings; read from the environment once."""
+        if self._settings is None:
+            self._settings = load_settings()
+        return self._settings
+
+    @property
+    def authenticator(self) -> Authenticator:
+        """Finds the tenant of a request."""
+        if self._authenticator is None:
+            raise SettingsError("This FlightSvc serves no app yet: call init_app(app).")
+        return self._authenticator
+
+    @property
+    def flights(self) -> SingleFlight:
+        """One call a key."""
+        return self.worker.flights
+
+    @property
+    def guard(self) -> AiCallGuard:
+        """One safe call."""
+        return self.worker.guard
+
+    @property
+    def provider(self) -> Provider:
+        """The model."""
+        return self.worker.provider
+
+    @property
+    def invoker(self) -> InterviewAiInvoker:
+        """The interview's questions to the model."""
+        return self.worker.invoker
+
+    @property
+    def metrics(self) -> Metrics:
+        """What is counted."""
+        return self.worker.metrics
+
+    @property
+    def draining(self) -> bool:
+        """Whether this process was told to stop."""
+        return self._left_pid == os.getpid()
+
+    @property
+    def worker(self) -> Worker:
+        """This process's objects, made now if need be.
+
+        :raises SettingsError: gevent has not patched the process, or there is no Redis.
+        :raises Draining: they are closed already.
+        """
+        worker = self._worker
+        if worker is not None and worker.pid == os.getpid():
+            return worker
+        with self._making:
+            return self._make_worker()
+
+    def _make_worker(self) -> Worker:
+        worker = self._worker
+        if worker is None or worker.pid != os.getpid():  # a fork inherits objects, not their owner
+            if self.draining:
+                raise Draining
+            require_gevent()
+            worker = self._worker = Worker(self.settings)
+        return worker
+
+    def drain(self) -> None:
+        """Take no new work and end what runs, within GRACE_S; blocks until then."""
+        self._left_pid = os.getpid()
+        worker = self._worker
+        if worker is not None and worker.pid == self._left_pid:
+            worker.flights.drain()
+
+    def close(self) -> None:
+        """Give back what this process holds. Later requests are told to ask elsewhere."""
+        self._left_pid = os.getpid()
+        worker, self._worker = self._worker, None
+        if worker is not None and worker.pid == self._left_pid:
+            worker.close()
+
+
+_extensions: weakref.WeakSet[FlightSvc] = weakref.WeakSet()
+
+
+def create_app(settings: Settings | None = None) -> Flask:
+    """The service: every route at its own address, every error a problem.
+
+    :param settings: None: from the environment.
+    :raises SettingsError: a setting is wrong, or gevent has not patched the process.
+    """
+    app = Flask("flightsvc", static_folder=None)
+    FlightSvc(app, settings)
+    app.register_blueprint(interview_blueprint())
+    app.register_blueprint(flights_blueprint())
+    app.register_blueprint(health_blueprint())
+    handle_errors(app)
+    app.after_request(count_unrouted)
+    return app
+
+
+def open_worker(app: Flask) -> None:
+    """Make an app's objects in this process now, so that a fault stops the start.
+
+    :raises SettingsError: see ``FlightSvc.worker``.
+    """
+    service: FlightSvc = app.extensions[EXTENSION]
+    assert service.worker is not None
+
+
+def drain_worker() -> list[Greenlet[[], None]]:
+    """Begin to drain this process; returns at once, as a signal handler must.
+
+    :returns: what drains; join it to know when the draining has ended.
+    """
+    return [Greenlet.spawn(service.drain) for service in list(_extensions)]
+
+
+def close_worker(app: Flask | None = None) -> None:
+    """Give back what this process holds; the last thing that a worker does.
+
+    :param app: the app that ends; None: all of this process.
+    """
+    service = app.extensions.get(EXTENSION) if app is not None else None
+    for ending in [service] if service is not None else list(_extensions):
+        ending.close()
+
+
+def require_gevent() -> None:
+    """:raises SettingsError: this process would block where it should wait."""
+    if not (monkey.is_module_patched("socket") and monkey.is_module_patched("threading")):
+        raise SettingsError(
+            "gevent has not patched this process. Start the service by "
+            "`gunicorn -c gunicorn.conf.py wsgi:app`; in a program of your own, begin it with "
+            "`from gevent import monkey; monkey.patch_all()`, before any other import."
+        )
+
+
+def with_redis(settings: Settings) -> Settings:
+    """The settings with the address of the embedded Valkey, where no other Redis is named.
+
+    :raises SettingsError: there is none, and the mode is not `local`.
+    """
+    if settings.redis_url or settings.mode == "local":
+        return settings
+    embedded = os.environ.get(EMBEDDED_URL)
+    if not embedded:
+        raise SettingsError(
+            "FLIGHTSVC_REDIS_URL is not set, and no embedded Valkey runs: set it, start by "
+            "`gunicorn -c gunicorn.conf.py wsgi:app`, or set FLIGHTSVC_MODE=local."
+        )
+    return settings.model_copy(update={"redis_url": embedded})

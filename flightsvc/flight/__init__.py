@@ -1,0 +1,19 @@
+"""One call a key. Knows Redis only through ``store``, and no HTTP, model or interview."""
+
+from flightsvc.flight.call import FlightContext
+from flightsvc.flight.key import FlightKey, hash_text, normalise_answer
+from flightsvc.flight.result import FlightResult
+from flightsvc.flight.service import SingleFlight
+from flightsvc.flight.state import FlightState, FlightView, Role
+
+__all__ = [
+    "FlightContext",
+    "FlightKey",
+    "FlightResult",
+    "FlightState",
+    "FlightView",
+    "Role",
+    "SingleFlight",
+    "hash_text",
+    "normalise_answer",
+]

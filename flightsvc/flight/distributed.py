@@ -1,0 +1,201 @@
+"""What a flight does, in its own greenlet: ask Redis, and own, follow or replay to an end.
+
+Also the wiring of the parts that talk to Redis: one set of them a worker.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+
+import gevent
+
+from flightsvc.errors import CoordinationUnavailable, Draining, KeyConflict, WaitTimeout
+from flightsvc.flight.call import Adopted, CallRun
+from flightsvc.flight.coordinator import (
+    Ask,
+    Conflict,
+    FlightCoordinator,
+    Following,
+    Outcome,
+    Ownership,
+    Refused,
+    Replayed,
+)
+from flightsvc.flight.events import FlightEvents
+from flightsvc.flight.follower import FlightFollower
+from flightsvc.flight.health import CoordinationHealth
+from flightsvc.flight.heartbeat import HeartbeatManager
+from flightsvc.flight.local import LocalFlight
+from flightsvc.flight.orphans import OrphanedAcquires
+from flightsvc.flight.owner import FlightOwner
+from flightsvc.flight.serializer import ResultSerializer, UnknownVersion, UnreadableResult
+from flightsvc.flight.solo import SoloPilot
+from flightsvc.flight.state import Action, Crashed, End, FlightView, Landed, Role
+from flightsvc.metrics import FLIGHT_ACTIONS, FLIGHT_FALLBACKS, Metrics
+from flightsvc.settings import Settings
+from flightsvc.store import Names, RedisStore, StoreError
+
+log = logging.getLogger(__name__)
+
+#: Time in seconds between two questions of a waiting follower to a Redis that does not answer.
+ASK_PAUSE_S = 0.2
+
+
+class DistributedFlights:
+    """Flights that all workers of a namespace share.
+
+    :param worker: names this worker among them.
+    """
+
+    def __init__(
+        self,
+        store: RedisStore,
+        serializer: ResultSerializer,
+        settings: Settings,
+        metrics: Metrics,
+        worker: str,
+    ) -> None:
+        self._store = store
+        self._serializer = serializer
+        self._settings = settings
+        self._metrics = metrics
+        names = Names(settings.namespace, settings.flight_shards)
+        self.coordinator = FlightCoordinator(store, names, settings, worker)
+        self.health = CoordinationHealth(store, metrics)
+        self._orphans = OrphanedAcquires(self.coordinator, serializer)
+        self._heartbeat = HeartbeatManager(
+            self.coordinator, self.health, names, settings, self._orphans.settle
+        )
+        self._events = FlightEvents(store, names, worker, self.health.heard)
+        self._follower = FlightFollower(self._events)
+        self._owner = FlightOwner(self.coordinator, self._heartbeat, serializer, settings, metrics)
+        self._solo = SoloPilot(serializer, settings, metrics)
+        #: a worker that is about to stop takes no new ownership
+        self.may_own = True
+
+    def fly(self, flight: LocalFlight) -> End:
+        """Bring a flight to its end.
+
+        :returns: the answer or the failure; never raises for either.
+        """
+        ask, unanswered_since = Ask(flight.key, flight.token, replay=flight.replay), None
+        while True:
+            if ask.waited_fence and not flight.waiting:
+                return Crashed.as_is(WaitTimeout())  # nobody is left to hear it
+            try:
+                outcome = self._ask(replace(ask, may_own=self.may_own))
+                unanswered_since = None
+                step = self._take(flight, ask, outcome)
+            except StoreError as error:
+                unanswered_since = unanswered_since or time.monotonic()
+                if ask.waited_fence and self._still_patient(unanswered_since):
+                    gevent.sleep(ASK_PAUSE_S)
+                    continue
+                step = self._without_redis(flight, ask, error)
+            if not isinstance(step, Ask):
+                return step
+            ask = step
+
+    def inspect(self, flight_id: str) -> FlightView | None:
+        """A flight as Redis holds it.
+
+        :raises StoreError: if Redis does not answer.
+        """
+        return self.coordinator.inspect(flight_id)
+
+    def close(self) -> None:
+        """Stop the background greenlets and close the connections."""
+        self._events.close()
+        self._heartbeat.close()
+        self.health.close()
+        self._store.close()
+
+    def _ask(self, ask: Ask) -> Outcome:
+        """Acquire or join. One broken connection is asked again at once, with the same token."""
+        if not self.health.up:
+            raise StoreError("down", "Redis did not answer lately")
+        began = time.monotonic()
+        try:
+            outcome = self.coordinator.acquire_or_join(ask)
+        except StoreError as error:
+            budget_s = self._settings.redis_timeout_ms / 1000
+            if error.kind != "connection" or time.monotonic() - began > budget_s / 2:
+                self.health.failed(error)
+                raise
+            outcome = self._ask_again(ask)
+        self.health.succeeded()
+        return outcome
+
+    def _ask_again(self, ask: Ask) -> Outcome:
+        try:
+            return self.coordinator.acquire_or_join(ask)
+        except StoreError as error:
+            self.health.failed(error)
+            raise
+
+    def _take(self, flight: LocalFlight, ask: Ask, outcome: Outcome) -> End | Ask:
+        """One step: the flight's end, or what to ask next."""
+        self._metrics.count(
+            FLIGHT_ACTIONS, stage=flight.key.stage, action=_action(outcome).value.lower()
+        )
+        if isinstance(outcome, Ownership):
+            end = self._owner.fly(flight, outcome)
+            return end or replace(ask, waited_fence=outcome.fence)
+        if isinstance(outcome, Following):
+            end = self._follower.follow(flight, outcome)
+            return end or replace(ask, waited_fence=outcome.fence)
+        if isinstance(outcome, Replayed):
+            return self._replay(ask, outcome)
+        if isinstance(outcome, Refused):
+            return Crashed(outcome.failure, outcome.fence)
+        if isinstance(outcome, Conflict):
+            return Crashed.as_is(KeyConflict())
+        return Crashed.as_is(Draining(retry_after_s=1))
+
+    def _replay(self, ask: Ask, replayed: Replayed) -> End | Ask:
+        try:
+            payload = self._serializer.unpack(replayed.envelope)
+        except UnknownVersion as error:
+            log.warning("flight %s: %s", ask.key.flight_id, error)
+            return replace(ask, replay=False, waited_fence=0)
+        except UnreadableResult:
+            log.warning("flight %s: its stored answer is damaged", ask.key.flight_id)
+            self.coordinator.discard(ask.key, replayed)
+            return ask
+        waited = 0 < ask.waited_fence <= replayed.fence
+        return Landed(payload, Role.FOLLOWER if waited else Role.REPLAY, replayed.fence)
+
+    def _without_redis(self, flight: LocalFlight, ask: Ask, error: StoreError) -> End | Ask:
+        """Coordination failed, not the call: this worker flies alone, if the mode allows it."""
+        if self._settings.mode == "distributed":
+            return Crashed.as_is(CoordinationUnavailable(retry_after_s=1))
+        if not self.may_own:
+            return Crashed.as_is(Draining(retry_after_s=1))
+        self._metrics.count(FLIGHT_FALLBACKS, stage=flight.key.stage)
+        if error.maybe_done:
+            self._orphans.add(flight, ask)
+            self._heartbeat.want()
+        run = CallRun(flight, self._owner.on_running)
+        with run.flying(self._metrics):
+            end = self._solo.go_on(run)
+            if not isinstance(end, Adopted):
+                return end
+            run.adopt(end.own)
+            return self._owner.go_on(run, end.own) or replace(ask, waited_fence=end.own.fence)
+
+    def _still_patient(self, unanswered_since: float) -> bool:
+        return time.monotonic() - unanswered_since < self._settings.takeover_detect_ms / 1000
+
+
+def _action(outcome: Outcome) -> Action:
+    if isinstance(outcome, Ownership):
+        return outcome.action
+    if isinstance(outcome, Following):
+        return Action.FOLLOWER_WAIT
+    if isinstance(outcome, Replayed):
+        return Action.REPLAY_SUCCESS
+    if isinstance(outcome, Refused):
+        return Action.REPLAY_FAILURE
+    return Action.KEY_CONFLICT if isinstance(outcome, Conflict) else Action.DECLINED

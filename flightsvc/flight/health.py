@@ -1,0 +1,87 @@
+"""The breaker around coordination: a dead Redis must not cost every caller its time-out.
+
+It guards the acquire only. One time-out or broken connection opens it; while it is open new
+callers go on without Redis. A probe closes it, and so does every other command that gets
+through (heartbeats and finishes pass by it).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+
+from flightsvc.metrics import COORDINATION_UP, Metrics
+from flightsvc.store import RedisStore, StoreError
+
+log = logging.getLogger(__name__)
+
+#: Time in seconds between two probes.
+PROBE_S = 0.5
+
+
+class CoordinationHealth:
+    """Whether Redis can be asked."""
+
+    def __init__(self, store: RedisStore, metrics: Metrics) -> None:
+        self._store = store
+        self._probe: gevent.Greenlet[..., Any] | None = None
+        self.up = True
+        #: what the last acquire failed with, or None after one that succeeded
+        self.last_error: str | None = None
+        metrics.gauge(COORDINATION_UP, lambda: float(self.up))
+
+    @property
+    def ok(self) -> bool:
+        """Whether acquires succeed as far as is known."""
+        return self.up and self.last_error is None
+
+    def failed(self, error: StoreError) -> None:
+        """An acquire failed."""
+        self.last_error = error.kind
+        if error.unreachable and self.up:
+            self.up = False
+            log.warning("Redis does not answer (%s): new calls go on without it", error.kind)
+            self._start_probe()
+
+    def succeeded(self) -> None:
+        """An acquire got through."""
+        self.last_error = None
+        self.heard()
+
+    def heard(self) -> None:
+        """Any command got through: Redis is there, whatever it may still refuse."""
+        if not self.up:
+            self.up = True
+            self.last_error = None
+            log.warning("Redis answers again")
+
+    def check(self) -> bool:
+        """Ask now.
+
+        :returns: whether Redis answered.
+        """
+        try:
+            self._store.ping()
+        except StoreError as error:
+            self.failed(error)
+            return False
+        self.heard()
+        return True
+
+    def close(self) -> None:
+        """Stop probing."""
+        if self._probe is not None:
+            self._probe.kill(block=False)
+
+    def _start_probe(self) -> None:
+        if self._probe is None or self._probe.dead:
+            self._probe = gevent.spawn(self._until, lambda: self.up)
+
+    def _until(self, done: Callable[[], bool]) -> None:
+        while not done():
+            gevent.sleep(PROBE_S)
+            if not done():
+                self.check()

@@ -1,0 +1,57 @@
+"""Acquires whose reply was lost: the flight may have been granted, and nobody knows.
+
+The local flight went on without Redis. When Redis is back the heartbeat greenlet asks again
+with the same token: a call that still runs goes on under the ownership, a finished one is
+stored, a failed one is given back.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from flightsvc.flight.call import Adopted
+from flightsvc.flight.coordinator import Ask, FlightCoordinator, Ownership
+from flightsvc.flight.local import LocalFlight
+from flightsvc.flight.serializer import ResultSerializer
+from flightsvc.flight.state import Landed
+from flightsvc.store import StoreError
+
+log = logging.getLogger(__name__)
+
+
+class OrphanedAcquires:
+    """What is still to be settled with Redis."""
+
+    def __init__(self, coordinator: FlightCoordinator, serializer: ResultSerializer) -> None:
+        self._coordinator = coordinator
+        self._serializer = serializer
+        self._open: list[tuple[LocalFlight, Ask]] = []
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, flight: LocalFlight, ask: Ask) -> None:
+        """Remember an acquire that may have been granted."""
+        self._open.append((flight, ask))
+
+    def settle(self) -> None:
+        """Ask again for each; what fails stays for the next time."""
+        waiting, self._open = self._open, []
+        for flight, ask in waiting:
+            try:
+                self._settle(flight, ask)
+            except StoreError:
+                self._open.append((flight, ask))
+
+    def _settle(self, flight: LocalFlight, ask: Ask) -> None:
+        # an end that is stored meanwhile is welcome: then there is nothing left to settle
+        outcome = self._coordinator.acquire_or_join(replace(ask, replay=True))
+        if not isinstance(outcome, Ownership):
+            return
+        if flight.run is not None and flight.end is None:
+            flight.run.tell(Adopted(outcome))
+        elif isinstance(flight.end, Landed):
+            self._coordinator.finish(outcome, self._serializer.pack(flight.end.payload))
+        else:
+            self._coordinator.release(outcome)

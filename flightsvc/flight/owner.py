@@ -1,0 +1,203 @@
+"""Flying a flight under an ownership: the one call, its heartbeat, and one fenced end."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import gevent
+
+from flightsvc.errors import (
+    CoordinationUnavailable,
+    Draining,
+    FailureType,
+    FlightSvcError,
+    Overloaded,
+    ResultRejected,
+)
+from flightsvc.flight.call import CallRun, News, Raised, Returned, Signal
+from flightsvc.flight.coordinator import Ask, FlightCoordinator, Ownership
+from flightsvc.flight.heartbeat import HeartbeatManager
+from flightsvc.flight.local import LocalFlight
+from flightsvc.flight.serializer import Payload, ResultSerializer
+from flightsvc.flight.state import Ack, Crashed, End, Failure, Landed, Role
+from flightsvc.metrics import FLIGHT_ENDS, FLIGHT_LOST, FLIGHT_RESULT_BYTES, Metrics
+from flightsvc.settings import Settings
+from flightsvc.store import StoreError
+
+log = logging.getLogger(__name__)
+
+#: Time in seconds between two tries to tell Redis an end.
+REPEAT_S = 0.5
+
+NOT_STORED = Failure(FailureType.UNEXPECTED, "RESULT_NOT_STORED", True, 503)
+
+
+class FlightOwner:
+    """Makes the calls that Redis granted to this worker.
+
+    Where an end cannot be told to Redis, the worker's own waiters have it at once, and it is
+    repeated as long as the lease can live: coordination failed, not the call.
+    """
+
+    def __init__(
+        self,
+        coordinator: FlightCoordinator,
+        heartbeat: HeartbeatManager,
+        serializer: ResultSerializer,
+        settings: Settings,
+        metrics: Metrics,
+    ) -> None:
+        self._coordinator = coordinator
+        self._heartbeat = heartbeat
+        self._serializer = serializer
+        self._settings = settings
+        self._metrics = metrics
+
+    def fly(self, flight: LocalFlight, own: Ownership) -> End | None:
+        """Make the call and end the flight.
+
+        :returns: the end; or None if another worker has the flight now: ask again.
+        """
+        run = CallRun(flight, self.on_running)
+        run.own = own
+        with run.flying(self._metrics):
+            return self.go_on(run, own)
+
+    def go_on(self, run: CallRun, own: Ownership) -> End | None:
+        """Bring a call that has begun to its end, under an ownership."""
+        limit = run.limit(self._settings)
+        with self._heartbeat.keep(own, run.tell):
+            while True:
+                news = run.next_news(limit)
+                if isinstance(news, Returned):
+                    return self._land(run, own, news.value)
+                if isinstance(news, Raised):
+                    return self._crash(run, own, news.error)
+                if news is Signal.LOST and self._regain(run, own):
+                    continue
+                if news in (Signal.LOST, Signal.STALE):
+                    return self._lost(run, Ack[news.name])
+                return self._let_go(run, own, news)
+
+    def on_running(self, own: Ownership) -> Signal | None:
+        """Tell Redis that the model is about to be asked.
+
+        :returns: what the flight must hear, if it is no longer its worker's.
+        """
+        try:
+            ack = self._coordinator.mark_running(own)
+        except StoreError:
+            return None  # coordination failed, not the call: it goes on
+        return None if ack is Ack.OK else Signal[ack.name]
+
+    # -- the call ended --------------------------------------------------------------------
+
+    def _land(self, run: CallRun, own: Ownership, value: object) -> End | None:
+        try:
+            payload = self._serializer.freeze(value)
+        except ResultRejected as error:
+            return self._crash(run, own, error)
+        return self._finish(run, own, payload)
+
+    def _finish(self, run: CallRun, own: Ownership, payload: Payload) -> End | None:
+        envelope = self._serializer.pack(payload)
+        self._metrics.count(FLIGHT_RESULT_BYTES, len(envelope.blob), stage=own.key.stage)
+        while True:
+            landed = Landed(payload, Role.OWNER, own.fence)
+            try:
+                ack = self._coordinator.finish(own, envelope)
+            except StoreError as error:
+                run.flight.resolve(landed)
+                if time.monotonic() > self._give_up_at(run, error):
+                    return self._not_stored(own, landed)
+                gevent.sleep(REPEAT_S)
+                continue
+            if ack is Ack.OK:
+                return self._ended(own, landed, "stored")
+            if ack is not Ack.LOST or not self._regain(run, own):
+                return self._lost(run, ack)
+
+    def _crash(self, run: CallRun, own: Ownership, error: BaseException) -> End | None:
+        if isinstance(error, Overloaded) and not run.running:
+            # this worker is full, the question is as good as before: another may ask it
+            return self._give_back(own, error)
+        crashed = Crashed(Failure.of(error), own.fence, error)
+        while True:
+            try:
+                ack = self._coordinator.fail(own, crashed.failure)
+            except StoreError as trouble:
+                run.flight.resolve(crashed)
+                if time.monotonic() > self._give_up_at(run, trouble):
+                    return self._ended(own, crashed, "failed")
+                gevent.sleep(REPEAT_S)
+                continue
+            if ack is Ack.OK:
+                return self._ended(own, crashed, "failed")
+            if ack is not Ack.LOST or not self._regain(run, own):
+                return self._lost(run, ack)
+
+    def _not_stored(self, own: Ownership, landed: Landed) -> End:
+        """The answer could not be stored: those who wait elsewhere are told so."""
+        try:
+            self._coordinator.fail(own, NOT_STORED)
+        except StoreError:
+            log.warning("flight %s: its answer was not stored", own.key.flight_id)
+        return self._ended(own, landed, "not_stored")
+
+    # -- the flight ends without the call --------------------------------------------------
+
+    def _let_go(self, run: CallRun, own: Ownership, news: News) -> End:
+        """This worker stops, or could not renew its lease and may not go on without."""
+        run.stop()
+        drain = news is Signal.DRAIN
+        error = Draining if drain else CoordinationUnavailable
+        return self._give_back(own, error(retry_after_s=1))
+
+    def _give_back(self, own: Ownership, error: FlightSvcError) -> End:
+        try:
+            self._coordinator.release(own)
+        except StoreError:
+            log.info("flight %s: its lease ends by itself", own.key.flight_id)
+        return self._ended(own, Crashed.as_is(error), "released")
+
+    def _ended(self, own: Ownership, end: End, outcome: str) -> End:
+        self._metrics.count(FLIGHT_ENDS, stage=own.key.stage, outcome=outcome)
+        return end
+
+    def _lost(self, run: CallRun, ack: Ack) -> End | None:
+        """Another worker has the flight: publish nothing, follow it (there is no end yet)."""
+        stage = run.flight.key.stage
+        self._metrics.count(FLIGHT_LOST, stage=stage, reason=ack.value.lower())
+        self._metrics.count(FLIGHT_ENDS, stage=stage, outcome="lost")
+        return None
+
+    def _regain(self, run: CallRun, own: Ownership) -> bool:
+        """Redis lost the flight: ask for it again, so that the running call can go on.
+
+        :returns: whether the call may go on (also where Redis does not answer: the next
+            heartbeat will tell).
+        """
+        try:
+            outcome = self._coordinator.acquire_or_join(Ask(own.key, own.token))
+        except StoreError:
+            run.settle()
+            return True
+        if not isinstance(outcome, Ownership):
+            return False
+        self._metrics.count(FLIGHT_LOST, stage=own.key.stage, reason="regained")
+        own.fence = outcome.fence
+        if run.running:
+            self.on_running(own)
+        run.settle()
+        return True
+
+    def _give_up_at(self, run: CallRun, error: StoreError) -> float:
+        """Until when an end is repeated to Redis (monotonic).
+
+        A full server is asked for a shorter time, since followers wait for its word.
+        """
+        detect_s = self._settings.takeover_detect_ms / 1000
+        if error.kind in ("oom", "misconf"):
+            return run.ended_at + detect_s
+        return run.began_at + self._settings.stage(run.flight.key.stage).budget_ms / 1000 + detect_s

@@ -1,0 +1,46 @@
+"""What a caller gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flightsvc.flight.serializer import Payload
+from flightsvc.flight.state import Role
+
+
+class FlightResult:
+    """An answer, and how this caller came by it.
+
+    ``value`` is decoded at its first use, from bytes that all callers share: what one caller
+    does to its copy no other sees.
+    """
+
+    __slots__ = ("_payload", "_value", "fence", "flight_id", "role")
+
+    def __init__(self, payload: Payload, role: Role, flight_id: str, fence: int) -> None:
+        self._payload = payload
+        self.role: str = role.value
+        self.flight_id = flight_id
+        self.fence = fence
+
+    @property
+    def value(self) -> Any:
+        """The call's value: what JSON makes of it, or bytes."""
+        try:
+            return self._value
+        except AttributeError:
+            self._value: Any = self._payload.thaw()
+            return self._value
+
+    @property
+    def json_bytes(self) -> bytes:
+        """The value as JSON text in UTF-8, as it is stored: no decoding, no encoding.
+
+        :raises TypeError: if the value is bytes.
+        """
+        if self._payload.kind != "json":
+            raise TypeError("the value is bytes, not JSON")
+        return self._payload.data
+
+    def __repr__(self) -> str:
+        return f"FlightResult({self.role}, {self.flight_id}, fence={self.fence})"

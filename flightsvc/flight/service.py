@@ -1,0 +1,257 @@
+"""One call a key, however many ask.
+
+:meth:`SingleFlight.run` is what a caller does: the worker's own replays first, then its
+flights, then wait. What the flight itself does stands in ``distributed.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from copy import copy
+from typing import Any, ParamSpec, TypeVar
+
+import gevent
+
+from flightsvc.errors import Draining, SettingsError
+from flightsvc.flight.call import Call, Signal
+from flightsvc.flight.distributed import DistributedFlights
+from flightsvc.flight.key import FlightKey
+from flightsvc.flight.local import LocalFlight, LocalSingleFlight
+from flightsvc.flight.replay import ReplayCache
+from flightsvc.flight.result import FlightResult
+from flightsvc.flight.serializer import ResultSerializer
+from flightsvc.flight.solo import SoloPilot
+from flightsvc.flight.state import Crashed, End, Failure, FlightView, Landed, Role
+from flightsvc.flight.tally import Tally
+from flightsvc.metrics import FLIGHT_WAITERS, FLIGHTS_IN_FLIGHT, Metrics
+from flightsvc.settings import Settings
+from flightsvc.store import RedisStore
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: Waiters that a library user's process may hold; the service's own cap is a setting.
+LIBRARY_WAITERS = 1_000_000
+
+
+class SingleFlight:
+    """Joins equal calls: one owner makes the call, everybody gets its answer.
+
+    Make one a process, after it has forked; call :meth:`close` at its end. gevent must have
+    patched the process.
+
+    :param settings: as :func:`flightsvc.settings.load_settings` gives them; ``redis_url`` may
+        be empty only in mode ``local``.
+    :param metrics: where everything is counted; by default in memory only.
+    :raises SettingsError: if there is no Redis to coordinate through.
+    """
+
+    def __init__(self, settings: Settings, metrics: Metrics | None = None) -> None:
+        self._settings = settings
+        self.metrics = metrics or Metrics.off()
+        self.worker = uuid.uuid4().hex[:12]
+        self._tally = Tally(self.metrics)
+        self._replays = ReplayCache(settings.l1_max_bytes)
+        self._local = LocalSingleFlight(settings.max_waiters)
+        serializer = ResultSerializer(settings.max_result_bytes, settings.result_encoding)
+        self._distributed = self._connect(serializer)
+        self._solo = SoloPilot(serializer, settings, self.metrics)
+        self._draining = False
+        self.metrics.gauge(FLIGHTS_IN_FLIGHT, lambda: float(len(self._local)))
+        self.metrics.gauge(FLIGHT_WAITERS, lambda: float(self._local.waiters))
+
+    @classmethod
+    def from_url(cls, url: str, *, namespace: str = "flightsvc", **settings: Any) -> SingleFlight:
+        """For use as a library: nothing is read from the environment.
+
+        :param url: ``redis://``, ``rediss://`` or ``unix://``.
+        :param namespace: services that share it share their flights.
+        :param settings: any other setting, by its name in :class:`~flightsvc.settings.Settings`.
+        :raises SettingsError: if one is wrong.
+        """
+        waiters = {"max_waiters": LIBRARY_WAITERS, "worker_connections": LIBRARY_WAITERS + 1}
+        given = {**waiters, **settings, "redis_url": url, "namespace": namespace}
+        return cls(Settings.checked(**given))
+
+    def run(
+        self,
+        key: FlightKey,
+        call: Call,
+        *,
+        deadline_s: float | None = None,
+        replay: bool = True,
+        queued: bool = False,
+    ) -> FlightResult:
+        """Get the answer to a question: from a replay, a flight in the air, or by the one call.
+
+        :param key: what the question is.
+        :param call: makes the call; gets a :class:`FlightContext`, returns JSON or bytes. It
+            runs in a greenlet of its own, outside the caller's request.
+        :param deadline_s: longest wait in seconds; by default the stage's budget, and the time
+            to replace a dead owner.
+        :param replay: whether the answer of an earlier flight is welcome.
+        :param queued: the call itself says, by ``mark_running()``, when it leaves its queue.
+        :raises CallFailed: the one call failed.
+        :raises WaitTimeout: the deadline passed; the call goes on.
+        :raises TooManyWaiters: this worker already holds as many as it may.
+        :raises NestedFlight: called from inside its own call.
+        :raises FlightSvcError: others, see ``errors.py``.
+        """
+        deadline = time.monotonic() + self._patience_s(key, deadline_s)
+        with self._tally.caller(key) as caller:
+            while True:
+                replayed = self._replays.get(key.flight_id, key.digest) if replay else None
+                if replayed is not None:
+                    return caller.answered(
+                        FlightResult(replayed.payload, Role.L1, key.flight_id, replayed.fence)
+                    )
+                flight, first = self._local.join(key, call, self._fly, replay=replay, queued=queued)
+                end = self._local.wait(flight, deadline)
+                if replay or not _is_replay(end):
+                    return caller.answered(_result(key, end, first), flight)
+
+    def coalesce(
+        self,
+        stage: str,
+        *,
+        key: Callable[P, Any],
+        tenant: str = "",
+        deadline_s: float | None = None,
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Decorate a function, so that equal calls of it are made once.
+
+        :param key: gets the function's arguments; returns one part of the key or a tuple.
+        """
+
+        def decorate(function: Callable[P, R]) -> Callable[P, R]:
+            @functools.wraps(function)
+            def joined(*args: P.args, **kwargs: P.kwargs) -> R:
+                parts = key(*args, **kwargs)
+                parts = parts if isinstance(parts, tuple) else (parts,)
+                flight_key = FlightKey(stage, *parts, tenant=tenant)
+                result = self.run(
+                    flight_key, lambda _: function(*args, **kwargs), deadline_s=deadline_s
+                )
+                value: R = result.value
+                return value
+
+            return joined
+
+        return decorate
+
+    def inspect(self, flight_id: str) -> FlightView | None:
+        """A flight as Redis holds it, or None.
+
+        :param flight_id: 32 hex digits.
+        :raises CoordinationUnavailable: Redis does not answer.
+        """
+        if self._distributed is None:
+            return None
+        return self._distributed.inspect(flight_id)
+
+    @property
+    def coordination(self) -> str:
+        """``ok``, ``degraded`` (Redis does not answer as it should) or ``off`` (mode `local`)."""
+        if self._distributed is None:
+            return "off"
+        health = self._distributed.health
+        return "ok" if health.up and health.check() and health.ok else "degraded"
+
+    def drain(self, grace_s: float = 0.0) -> None:
+        """Take no new ownership; after a time, let go of what still runs.
+
+        :param grace_s: time in seconds that running calls are given.
+        """
+        if not self._draining:
+            self._draining = True
+            if self._distributed is not None:
+                self._distributed.may_own = False
+            gevent.spawn_later(grace_s, self._let_go) if grace_s > 0 else self._let_go()
+
+    def close(self, grace_s: float = 0.0) -> None:
+        """Drain, wait for what still runs, and close every connection.
+
+        :param grace_s: time in seconds that running calls are given.
+        """
+        self.drain(grace_s)
+        limit = time.monotonic() + grace_s + 1.0
+        while len(self._local) and time.monotonic() < limit:
+            gevent.sleep(0.02)
+        self._let_go()
+        self._local.close()
+        if self._distributed is not None:
+            self._distributed.close()
+
+    # -- what happens in a flight's greenlet -------------------------------------------------
+
+    def _fly(self, flight: LocalFlight) -> None:
+        try:
+            end = self._end_of(flight)
+        except Exception as error:  # a bug of ours must not leave anybody waiting
+            log.exception("flight %s failed unexpectedly", flight.key.flight_id)
+            end = Crashed(Failure.of(error), cause=error)
+        if isinstance(end, Landed):
+            ttl_s = self._settings.stage(flight.key.stage).l1_ttl_s
+            key = flight.key
+            self._replays.put(key.flight_id, end.payload, end.fence, ttl_s, key.digest)
+        flight.resolve(end)
+
+    def _end_of(self, flight: LocalFlight) -> End:
+        if self._distributed is not None:
+            return self._distributed.fly(flight)
+        if self._draining:
+            return Crashed.as_is(Draining(retry_after_s=1))
+        return self._solo.fly(flight)
+
+    def _let_go(self) -> None:
+        for flight in self._local.flights():
+            if flight.run is not None:
+                flight.run.tell(Signal.DRAIN)
+            else:
+                flight.resolve(Crashed.as_is(Draining(retry_after_s=1)))
+
+    # -- small things ------------------------------------------------------------------------
+
+    def _connect(self, serializer: ResultSerializer) -> DistributedFlights | None:
+        settings = self._settings
+        if settings.mode == "local":
+            return None
+        if not settings.redis_url:
+            raise SettingsError(
+                "FLIGHTSVC_REDIS_URL is empty and no embedded server runs; "
+                "set it, or set FLIGHTSVC_MODE=local"
+            )
+        store = RedisStore(
+            settings.redis_url,
+            timeout_s=settings.redis_timeout_ms / 1000,
+            connections=settings.redis_connections,
+            metrics=self.metrics,
+        )
+        return DistributedFlights(store, serializer, settings, self.metrics, self.worker)
+
+    def _patience_s(self, key: FlightKey, deadline_s: float | None) -> float:
+        if deadline_s is None:
+            return self._settings.wait_ms(key.stage) / 1000
+        if not deadline_s > 0:
+            raise ValueError(f"deadline_s is {deadline_s}; give seconds above 0")
+        return deadline_s
+
+
+def _is_replay(end: End) -> bool:
+    return isinstance(end, Landed) and end.role is Role.REPLAY
+
+
+def _result(key: FlightKey, end: End, first: bool) -> FlightResult:
+    """The end as one caller's own result or exception."""
+    if isinstance(end, Landed):
+        role = Role.FOLLOWER if end.role is Role.OWNER and not first else end.role
+        return FlightResult(end.payload, role, key.flight_id, end.fence)
+    if end.error is not None:
+        raise copy(end.error)
+    raise end.failure.error(key.flight_id, end.fence) from end.cause

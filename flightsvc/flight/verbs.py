@@ -1,0 +1,97 @@
+"""What each script of ``lua/`` is called with, in order (a test compares the headers)."""
+
+from __future__ import annotations
+
+from flightsvc.store import Verb
+
+ACQUIRE = Verb(
+    "acquire",
+    keys=("meta", "result", "events", "interest", "live", "fence"),
+    args=(
+        "id",
+        "token",
+        "worker",
+        "tenant",
+        "stage",
+        "digest",
+        "takeover_detect_ms",
+        "deadline_ms",
+        "live_ttl_ms",
+        "failure_ttl_ms",
+        "min_fence",
+        "waited_fence",
+        "replay",
+        "may_own",
+        "max_ownerships",
+        "max_silent",
+    ),
+)
+MARK_RUNNING = Verb("mark_running", keys=("meta",), args=("token", "fence", "live_ttl_ms"))
+BEAT = Verb(
+    "beat",
+    keys=("live",),
+    args=("live_ttl_ms",),
+    each_keys=("meta", "events", "interest"),
+    each_args=("id", "token", "fence"),
+)
+APPEND = Verb(
+    "append",
+    keys=("meta", "events"),
+    args=("token", "fence", "live_ttl_ms", "first"),
+    each_args=("chunk",),
+)
+FINISH = Verb(
+    "finish",
+    keys=("meta", "result", "events", "interest", "live"),
+    args=(
+        "id",
+        "token",
+        "fence",
+        "envelope",
+        "codec",
+        "size",
+        "checksum",
+        "result_ttl_ms",
+        "events_ttl_ms",
+    ),
+)
+FAIL = Verb(
+    "fail",
+    keys=("meta", "events", "interest", "live"),
+    args=(
+        "id",
+        "token",
+        "fence",
+        "error_type",
+        "code",
+        "retryable",
+        "status",
+        "wait_ms",
+        "failure_ttl_ms",
+        "events_ttl_ms",
+        "fallback",
+    ),
+)
+RELEASE = Verb(
+    "release", keys=("meta", "events", "live"), args=("id", "token", "fence", "live_ttl_ms")
+)
+ABANDON = Verb(
+    "abandon", keys=("meta", "events", "interest", "live"), args=("id", "token", "fence")
+)
+DISCARD = Verb("discard", keys=("meta", "result"), args=("fence", "sha1"))
+INSPECT = Verb("inspect", keys=("meta", "interest"), args=())
+WAKE = Verb("wake", keys=("wake",), args=("ttl_ms",))
+
+ALL = (
+    ACQUIRE,
+    MARK_RUNNING,
+    BEAT,
+    APPEND,
+    FINISH,
+    FAIL,
+    RELEASE,
+    ABANDON,
+    DISCARD,
+    INSPECT,
+    WAKE,
+)

@@ -1,0 +1,93 @@
+"""One scripted answer from its first wait to its last byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import gevent
+
+from flightsvc.model_server import wire
+from flightsvc.model_server.http import Connection, EndOfConnection
+from flightsvc.model_server.rules import Behave
+from flightsvc.model_server.script import Call
+from flightsvc.model_server.sender import CutShort, Sender, stay_silent
+
+#: Waits until a gate of that name is opened.
+WaitAtGate = Callable[[str], None]
+
+
+def play(
+    conn: Connection, call: Call, behave: Behave, wait_at_gate: WaitAtGate, *, keep_alive: bool
+) -> None:
+    """Answer a call as the script says.
+
+    :param keep_alive: whether the client wants to keep the connection.
+    :raises EndOfConnection: the script, the framing or the client ends the connection.
+    """
+    if behave.cut_before_answer:
+        conn.close(reset=behave.cut == "reset")
+        raise EndOfConnection
+    if behave.never_answer:
+        stay_silent()
+    gevent.sleep(behave.latency_ms / 1000)
+    streams = call.stream and behave.status == 200 and behave.body is None
+    if behave.gate is not None and not (streams and behave.gate_after_chunks):
+        wait_at_gate(behave.gate)
+    kept = keep_alive and behave.keep_alive
+    try:
+        if streams:
+            _stream(conn, call, behave, wait_at_gate, keep_alive=kept)
+        else:
+            _plain(conn, call, behave, keep_alive=kept)
+    except CutShort:
+        pass
+    if not kept:
+        raise EndOfConnection
+
+
+def _plain(conn: Connection, call: Call, behave: Behave, *, keep_alive: bool) -> None:
+    framing = behave.framing or "length"
+    sender = Sender(conn, behave, framing)
+    pieces = [piece for piece in wire.plain_body(call, behave) if piece]
+    length = sum(map(len, pieces))
+    sender.head("application/json", length, keep_alive=keep_alive and framing != "close")
+    for piece in pieces:
+        sender.body(piece)
+    sender.end()
+
+
+def _stream(
+    conn: Connection, call: Call, behave: Behave, wait_at_gate: WaitAtGate, *, keep_alive: bool
+) -> None:
+    framing = behave.framing or "chunked"
+    sender = Sender(conn, behave, framing)
+    length = sum(map(len, _events(call, behave))) if framing == "length" else None
+    sender.head("text/event-stream", length, keep_alive=keep_alive and framing != "close")
+    for number, event in enumerate(_events(call, behave)):
+        if number > 0 and behave.chunk_delay_ms:
+            gevent.sleep(behave.chunk_delay_ms / 1000)
+        sender.body(event)
+        if behave.gate is not None and number == behave.gate_after_chunks > 0:
+            wait_at_gate(behave.gate)
+        if number == behave.cut_after_chunks:
+            if behave.stream_error is not None:
+                sender.body(wire.event(behave.stream_error, behave))
+            sender.cut()
+    sender.end()
+
+
+def _events(call: Call, behave: Behave) -> Iterator[bytes]:
+    """The events of a stream: the role (number 0), one a delta (from number 1 on), the ending."""
+    yield wire.delta_event(call, behave, {"role": "assistant", "content": ""}, None)
+    for delta in wire.deltas(call, behave):
+        yield wire.delta_event(call, behave, {"content": delta}, None)
+    if behave.stream_error is not None and behave.cut_after_chunks is None:
+        yield wire.event(behave.stream_error, behave)
+        return
+    if behave.finish_reason is not None:
+        yield wire.delta_event(call, behave, {}, behave.finish_reason)
+    options = call.document.get("stream_options")
+    if isinstance(options, dict) and options.get("include_usage") is True:
+        yield wire.usage_event(call, behave)
+    if behave.done:
+        yield wire.event("[DONE]", behave)

@@ -1,0 +1,32 @@
+"""Models, each behind the same small interface (:mod:`flightsvc.providers.base`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from flightsvc.errors import SettingsError
+from flightsvc.metrics import Metrics
+from flightsvc.providers.base import Message, ModelAnswer, ModelRequest, Provider
+from flightsvc.providers.openai import OpenAIProvider
+from flightsvc.providers.simulated import SimulatedProvider
+from flightsvc.settings import Settings
+
+#: Every provider, by its name in the settings.
+PROVIDERS: Mapping[str, Callable[[Settings, Metrics], Provider]] = {
+    "openai": OpenAIProvider,
+    "simulated": SimulatedProvider,
+}
+
+
+def make_provider(settings: Settings, metrics: Metrics) -> Provider:
+    """The provider that the settings name. It opens no connection before its first call.
+
+    :raises SettingsError: what this provider needs is missing or wrong.
+    """
+    make = PROVIDERS.get(settings.provider)
+    if make is None:
+        raise SettingsError(f"provider is unknown; one of: {', '.join(sorted(PROVIDERS))}.")
+    return make(settings, metrics)
+
+
+__all__ = ["Message", "ModelAnswer", "ModelRequest", "Provider", "make_provider"]

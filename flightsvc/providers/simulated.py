@@ -1,0 +1,66 @@
+"""A model for trying things out: made-up answers, always the same for the same request.
+
+Every answer says that it is simulated, in its text and in :class:`ModelAnswer`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+
+import gevent
+
+from flightsvc.errors import ProviderTimeout
+from flightsvc.metrics import Metrics
+from flightsvc.providers.base import Message, ModelAnswer, ModelRequest, measured
+from flightsvc.providers.sketches import evaluation_sketch, plain_sketch
+from flightsvc.settings import Settings
+
+#: The prompt and a seed made from it → the text that the model would say.
+Sketch = Callable[[tuple[Message, ...], int], str]
+
+#: What is made up for each stage; a stage that is not listed gets :func:`plain_sketch`.
+SKETCHES: Mapping[str, Sketch] = {
+    "evaluation": evaluation_sketch,
+}
+
+
+class SimulatedProvider:
+    """Answers after ``simulated_latency_ms``, from the prompt alone."""
+
+    name = "simulated"
+    model = "simulated"
+
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        self._latency_s = settings.simulated_latency_ms / 1000
+        self._metrics = metrics
+
+    def complete(self, request: ModelRequest, timeout_s: float) -> ModelAnswer:
+        """Think for the configured time, then answer.
+
+        :raises ProviderTimeout: the thinking would take longer than ``timeout_s``; after that time.
+        """
+        with measured(self._metrics, self):
+            gevent.sleep(min(self._latency_s, max(timeout_s, 0)))
+            if self._latency_s >= timeout_s:
+                raise ProviderTimeout("The simulated model did not answer in time.")
+            return ModelAnswer(simulated_text(request), self.model, simulated=True)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def simulated_text(request: ModelRequest) -> str:
+    """What the simulated model says to a request."""
+    sketch = SKETCHES.get(request.stage, plain_sketch)
+    return sketch(request.messages, seed(request.messages))
+
+
+def seed(messages: tuple[Message, ...]) -> int:
+    """A number that stands for the whole prompt, the same in every process."""
+    digest = hashlib.sha256()
+    for message in messages:
+        for part in (message.role, message.content):
+            data = part.encode("utf-8", "replace")
+            digest.update(len(data).to_bytes(8, "big") + data)
+    return int.from_bytes(digest.digest()[:8], "big")

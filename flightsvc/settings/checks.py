@@ -1,0 +1,196 @@
+"""Settings that contradict each other, or cannot work: each check names the settings and the fix.
+
+``<name>`` in a sentence stands for a setting; it is spelled as the user wrote it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+from flightsvc.settings.listen import FORMS, parse_listen
+from flightsvc.settings.stage import STAGE_DEFAULTS, StageSettings
+from flightsvc.settings.wording import nearest
+
+if TYPE_CHECKING:
+    from flightsvc.settings.model import Settings
+
+REDIS_SCHEMES = ("redis", "rediss", "unix")
+#: options that a Redis URL may carry, besides ``ssl_…``; the others are the service's own business
+REDIS_OPTIONS = frozenset({"db", "username", "password", "client_name"})
+#: would turn the bytes that scripts and results are made of into text
+DECODING_OPTIONS = frozenset({"decode_responses", "encoding", "encoding_errors"})
+
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+
+
+def contradictions(settings: Settings) -> Iterator[str]:
+    """A sentence for everything in these settings that cannot work."""
+    yield from _times(settings)
+    yield from _stages(settings)
+    yield from _redis(settings)
+    yield from _model(settings)
+    yield from _listening(settings)
+    yield from _statsd(settings)
+
+
+def check_tokens(value: Any) -> Any:
+    """Refuse tokens that no client can send; never names one.
+
+    :raises ValueError: a token or tenant is empty, or not sendable in a header.
+    """
+    if not isinstance(value, Mapping):
+        raise ValueError('must be an object of tokens and tenants, such as {"token": "tenant"}')
+    for number, (token, tenant) in enumerate(value.items(), 1):
+        if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+            raise ValueError(f"token {number} must be printable ASCII without spaces, not empty")
+        if not isinstance(tenant, str) or not tenant.strip():
+            raise ValueError(f"the tenant of token {number} must be text, not empty")
+    return value
+
+
+def _times(settings: Settings) -> Iterator[str]:
+    if settings.takeover_detect_ms < 2 * settings.heartbeat_ms:
+        yield (
+            f"<takeover_detect_ms> ({settings.takeover_detect_ms}) is less than twice "
+            f"<heartbeat_ms> ({settings.heartbeat_ms}), so one late heartbeat would cost an owner "
+            f"its flight: set <takeover_detect_ms> to at least {2 * settings.heartbeat_ms} or "
+            f"<heartbeat_ms> to at most {settings.takeover_detect_ms // 2}."
+        )
+    if settings.max_waiters >= settings.worker_connections:
+        yield (
+            f"<max_waiters> ({settings.max_waiters}) is not below <worker_connections> "
+            f"({settings.worker_connections}), so waiting callers could keep /healthz from "
+            f"answering: set <worker_connections> to at least {settings.max_waiters + 1} or lower "
+            f"<max_waiters>."
+        )
+
+
+def _stages(settings: Settings) -> Iterator[str]:
+    known = [*STAGE_DEFAULTS, *settings.custom_stages]
+    for name, stage in settings.stages.items():
+        if name not in known:
+            near = nearest(name, known)
+            meant = f" (did you mean {near}?)" if near else ""
+            yield (
+                f"<stages> has settings for {name!r}, which is no stage{meant}: correct the "
+                f"name, or add it to <custom_stages>."
+            )
+            continue
+        yield from _stage(f"stages.{name}", stage, settings.takeover_detect_ms)
+
+
+def _stage(at: str, stage: StageSettings, takeover_ms: int) -> Iterator[str]:
+    timeout, budget, delays = stage.timeout_ms, stage.budget_ms, sum(stage.retry_delays_ms)
+    if budget < timeout:
+        yield (
+            f"<{at}.budget_ms> ({budget}) is less than <{at}.timeout_ms> ({timeout}), so no "
+            f"attempt could use its time: raise the budget to {timeout} or lower the timeout."
+        )
+    elif timeout + delays > budget:
+        yield (
+            f"<{at}.timeout_ms> ({timeout}) and <{at}.retry_delays_ms> (together {delays}) are "
+            f"more than <{at}.budget_ms> ({budget}), so a retry could never run: raise the budget "
+            f"to {timeout + delays}, or lower the timeout, or set the delays to []."
+        )
+    if stage.wait_ms and stage.wait_ms < budget + takeover_ms:
+        yield (
+            f"<{at}.wait_ms> ({stage.wait_ms}) is less than <{at}.budget_ms> ({budget}) and "
+            f"<takeover_detect_ms> ({takeover_ms}) together, so callers would leave before their "
+            f"answer: set it to at least {budget + takeover_ms}, or to 0 to have it worked out."
+        )
+    if stage.l1_ttl_s > stage.result_ttl_s:
+        yield (
+            f"<{at}.l1_ttl_s> ({stage.l1_ttl_s:g}) is more than <{at}.result_ttl_s> "
+            f"({stage.result_ttl_s:g}), so a worker would replay what Redis has forgotten: lower "
+            f"the first or raise the second."
+        )
+
+
+def _redis(settings: Settings) -> Iterator[str]:
+    if not settings.redis_url:
+        return
+    if settings.mode == "local":
+        yield (
+            "<mode> is local, which never uses Redis, but <redis_url> is set: remove it, or set "
+            "<mode> to hybrid or distributed."
+        )
+    fault = redis_url_fault(settings.redis_url)
+    if fault:
+        yield f"<redis_url> {fault}"
+
+
+def redis_url_fault(url: str) -> str:
+    """What is wrong with a Redis URL, and the fix; empty if it is fine. Shows no part of it
+    that can hold a password."""
+    scheme = url.partition(":")[0] if "://" in url else ""
+    if scheme not in REDIS_SCHEMES:
+        return "must begin with redis://, rediss:// (TLS) or unix:// (a socket)."
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - is parsed only here
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    except ValueError:
+        return "has a host or port that cannot be read: write redis://host:6379/0."
+    if scheme == "unix" and not parts.path.strip("/"):
+        return "names no socket: write unix:///path/to/redis.sock."
+    if scheme != "unix" and not parts.hostname:
+        return f"names no host: write {scheme}://host:6379/0."
+    number = options.get("db", parts.path.strip("/") if scheme != "unix" else "")
+    if number and not re.fullmatch("[0-9]+", number):
+        return "must name its database by number, such as redis://host:6379/0."
+    return _option_fault(set(options))
+
+
+def _option_fault(options: set[str]) -> str:
+    for name in sorted(options & DECODING_OPTIONS):
+        return f"has the option {name}, but results are bytes: remove it, whatever its value."
+    others = (name for name in options - REDIS_OPTIONS if not name.startswith("ssl_"))
+    for name in sorted(others):
+        return (
+            f"has the option {name[:40]!r}, which the service sets itself or does not know: "
+            f"remove it (see <redis_timeout_ms> and <redis_connections>)."
+        )
+    return ""
+
+
+def _model(settings: Settings) -> Iterator[str]:
+    if settings.provider == "openai":
+        for name, example in (("openai_base_url", "https://host/v1"), ("openai_model", "a model")):
+            if not getattr(settings, name).strip():
+                yield (
+                    f"<provider> is openai, but <{name}> is empty: set it to {example}, or "
+                    f"<provider> to simulated."
+                )
+    url = settings.openai_base_url
+    if not url:
+        return
+    try:
+        parts = urlsplit(url)
+        is_fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_fine = False
+    if not is_fine or re.search(r"\s", url):
+        yield "<openai_base_url> must be an http:// or https:// URL, such as https://host/v1."
+    elif parts.query or parts.fragment:
+        yield "<openai_base_url> must end with its path, such as /v1: remove what follows it."
+
+
+def _listening(settings: Settings) -> Iterator[str]:
+    try:
+        addresses = parse_listen(settings.bind)
+    except ValueError as error:
+        yield f"<bind> cannot be read, {error}: write {FORMS}, such as 127.0.0.1:8000."
+        return
+    if not settings.api_tokens and not all(address.is_local for address in addresses):
+        yield (
+            f"<bind> ({settings.bind}) can be reached from other machines, but <api_tokens> is "
+            f"empty, so anyone could use the model: set <api_tokens>, or <bind> to 127.0.0.1."
+        )
+
+
+def _statsd(settings: Settings) -> Iterator[str]:
+    if settings.statsd_host.count(":") == 1 or "/" in settings.statsd_host:
+        yield "<statsd_host> must be a host alone: put the port into <statsd_port>."

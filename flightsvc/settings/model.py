@@ -1,0 +1,152 @@
+"""``Settings``: all settings of a process.
+
+A ``#:`` line over a field says what it does; the table in README.md is made from these lines.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
+
+from flightsvc.settings.checks import check_tokens, contradictions
+from flightsvc.settings.frozen import FrozenDict
+from flightsvc.settings.stage import StageSettings, filled
+from flightsvc.settings.wording import Contradictions, explain, plain, refusal
+
+StageName = Annotated[str, Field(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$", max_length=40)]
+Tokens = Annotated[dict[str, str], BeforeValidator(check_tokens), AfterValidator(FrozenDict)]
+Stages = Annotated[dict[str, StageSettings], AfterValidator(FrozenDict)]
+
+
+class Settings(BaseModel):
+    """All settings of a process, checked together.
+
+    ``Settings(…)`` reads nothing but its arguments; :func:`load_settings` reads the environment.
+
+    :raises pydantic.ValidationError: a value is wrong, or two contradict each other;
+        :meth:`checked` raises :class:`SettingsError` instead.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True
+    )
+
+    #: address that the service listens on: `host:port`, `[v6]:port` or `unix:/path`; several
+    #: joined by commas
+    bind: str = "127.0.0.1:8000"
+    #: gunicorn worker processes
+    workers: int = Field(default=2, ge=1)
+    #: `redis://`, `rediss://` or `unix://` URL; empty: an embedded Valkey starts by itself
+    redis_url: str = Field(default="", repr=False)
+    #: first part of every Redis name; services that share it share their flights
+    namespace: str = Field(default="flightsvc", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
+    #: `distributed`: Redis or an error; `hybrid`: without Redis each worker joins its own
+    #: duplicates; `local`: never Redis
+    mode: Literal["distributed", "hybrid", "local"] = "hybrid"
+    #: which model is asked
+    provider: Literal["simulated", "openai"] = "simulated"
+    #: base of an OpenAI-compatible API, up to and with `/v1`
+    openai_base_url: str = Field(default="", repr=False)
+    #: key for that API
+    openai_api_key: SecretStr = SecretStr("")
+    #: model asked for
+    openai_model: str = ""
+    #: longest time to connect to the model, in ms
+    openai_connect_timeout_ms: int = Field(default=5_000, ge=1)
+    #: how long the simulated model thinks, in ms
+    simulated_latency_ms: int = Field(default=1_000, ge=0)
+    #: time between two heartbeats of an owner, in ms
+    heartbeat_ms: int = Field(default=2_000, ge=20)
+    #: silence after which an owner counts as dead, in ms
+    takeover_detect_ms: int = Field(default=6_000, ge=100)
+    #: time that a stopping worker gives to running work, in s
+    grace_s: float = Field(default=25.0, gt=1)
+    #: shards of the Redis names; all workers of a namespace must agree
+    flight_shards: int = Field(default=16, ge=1, le=1024)
+    #: failures in a row of one provider and model that open its breaker
+    breaker_failures: int = Field(default=5, ge=1)
+    #: how long an open breaker refuses calls before it lets one try, in s
+    breaker_reset_s: float = Field(default=30, gt=0)
+    #: longest wait for Redis before a new call goes on without it, in ms
+    redis_timeout_ms: int = Field(default=250, ge=10)
+    #: connections for commands to Redis, a worker (one more reads)
+    redis_connections: int = Field(default=4, ge=1, le=64)
+    #: callers that may wait in one worker; more get 503
+    max_waiters: int = Field(default=900, ge=1)
+    #: gunicorn's open connections a worker; above max_waiters, so that /healthz always answers
+    worker_connections: int = Field(default=1_000, ge=2)
+    #: largest answer that is stored, in bytes, before compression
+    max_result_bytes: int = Field(default=4 * 1024 * 1024, ge=1_024)
+    #: how compressed answers stand in Redis
+    result_encoding: Literal["base64", "raw"] = "base64"
+    #: memory for the worker's own replays, in bytes
+    l1_max_bytes: int = Field(default=32 * 1024 * 1024, ge=0)
+    #: largest request body, in bytes
+    max_body_bytes: int = Field(default=1024 * 1024, ge=1_024)
+    #: folder for files that the service keeps
+    data_dir: str = Field(default="data", min_length=1)
+    #: host of the StatsD server; empty: no metrics are sent
+    statsd_host: str = ""
+    #: UDP port of the StatsD server
+    statsd_port: int = Field(default=8125, ge=1, le=65_535)
+    #: first part of every metric name
+    statsd_prefix: str = Field(
+        default="flightsvc", max_length=100, pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"
+    )
+    #: time between two sendings of metrics, in ms
+    statsd_flush_ms: int = Field(default=1_000, ge=100)
+    #: bearer tokens, as JSON: `{"token": "tenant"}`; empty: no tokens, and loopback only
+    api_tokens: Tokens = Field(default_factory=FrozenDict, repr=False)
+    #: names of further stages that may have settings of their own
+    custom_stages: tuple[StageName, ...] = ()
+    #: settings by stage
+    stages: Stages = Field(default_factory=dict)
+
+    @classmethod
+    def checked(cls, **values: Any) -> Self:
+        """As ``Settings(…)``, with this package's own error.
+
+        :raises SettingsError: names each setting and the fix.
+        """
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise refusal(explain(error, cls, plain)) from None
+
+    def stage(self, name: str) -> StageSettings:
+        """The settings of a stage; those of ``default`` where it has none of its own."""
+        return self.stages.get(name) or self.stages["default"]
+
+    def wait_ms(self, name: str) -> int:
+        """A waiter's patience in ms: queueing, one model budget and takeover detection."""
+        stage = self.stage(name)
+        return stage.wait_ms or stage.budget_ms + self.takeover_detect_ms + 1_000
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_stages(cls, values: Any) -> Any:
+        """Lay what is given for a stage over that stage's defaults."""
+        if not isinstance(values, dict):
+            return values
+        given = values.get("stages")
+        if given is not None and not isinstance(given, dict):
+            return values  # pydantic says what is wrong with it
+        return {**values, "stages": filled(given or {})}
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        """Refuse settings that contradict each other."""
+        problems = list(contradictions(self))
+        if problems:
+            raise Contradictions(problems)
+        return self

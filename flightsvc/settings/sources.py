@@ -1,0 +1,207 @@
+"""Settings from the environment and a TOML file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from flightsvc.errors import SettingsError
+from flightsvc.settings import ENV_PREFIX
+from flightsvc.settings.model import Settings
+from flightsvc.settings.stage import STAGE_DEFAULTS, StageSettings
+from flightsvc.settings.wording import Path, explain, nearest, refusal
+
+#: names the TOML file
+CONFIG = ENV_PREFIX + "CONFIG"
+#: variables of the project's own tests; no settings
+TEST_PREFIX = ENV_PREFIX + "TEST_"
+#: settings that a variable gives as JSON, with an example
+JSON_EXAMPLES = {
+    "api_tokens": '{"token": "tenant"}',
+    "custom_stages": '["scoring"]',
+    "stages": '{"evaluation": {"timeout_ms": 20000}}',
+    "retry_delays_ms": "[100, 300]",
+}
+STAGE_EXAMPLE = '{"timeout_ms": 20000}'
+
+
+class _Source(BaseSettings, Settings):
+    """The fields of ``Settings`` for pydantic-settings' readers; never made into an object."""
+
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, env_nested_delimiter="__")
+
+
+def env_name(path: Path) -> str:
+    """The variable of a setting."""
+    return ENV_PREFIX + "__".join(path).upper()
+
+
+def load(environ: Mapping[str, str] | None) -> Settings:
+    """See :func:`flightsvc.settings.load_settings`."""
+    environ = os.environ if environ is None else environ
+    ours = {
+        name: value
+        for name, value in sorted(environ.items())  # FLIGHTSVC_STAGES__X before …__X__TIMEOUT_MS
+        if name.startswith(ENV_PREFIX) and name != CONFIG and not name.startswith(TEST_PREFIX)
+    }
+    file = environ.get(CONFIG, "")
+    in_file = _read_file(file) if file else {}
+    stages = [*STAGE_DEFAULTS, *_custom_stages(ours, in_file)]
+    problems = [*_env_problems(ours, stages), *_file_problems(in_file, file, stages)]
+    if problems:
+        raise refusal(problems)
+    in_env = _read_env(ours)
+
+    def spell(path: Path) -> str:
+        if _has(in_file, path) and not _has(in_env, path):
+            return f"{'.'.join(path)} in {file}"
+        return _variable(ours, path)
+
+    try:
+        return Settings.model_validate(_merged(in_file, in_env))
+    except ValidationError as error:
+        raise refusal(explain(error, Settings, spell)) from None
+
+
+def _read_file(file: str) -> dict[str, Any]:
+    path = FilePath(file).expanduser()
+    try:
+        if not path.is_file():
+            raise SettingsError(f"{CONFIG} names {file}, which is no file: correct or unset it.")
+        return TomlConfigSettingsSource(_Source, path).toml_data
+    except OSError as error:
+        raise SettingsError(f"{CONFIG} names {file}, which cannot be read: {error}.") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{CONFIG} names {file}, which is not UTF-8: save it so.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{CONFIG} names {file}, which is not TOML: {error}.") from None
+
+
+def _read_env(ours: Mapping[str, str]) -> dict[str, Any]:
+    source = EnvSettingsSource(_Source)
+    source.env_vars = {name.lower(): value for name, value in ours.items()}
+    return source()
+
+
+def _custom_stages(ours: Mapping[str, str], in_file: Mapping[str, Any]) -> list[str]:
+    """The user's own stages, as far as they can be read; faults are told later."""
+    found = in_file.get("custom_stages", [])
+    with contextlib.suppress(KeyError, ValueError):
+        found = json.loads(ours[env_name(("custom_stages",))])
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+
+
+def _env_problems(ours: Mapping[str, str], stages: list[str]) -> Iterator[str]:
+    """Variables that are no settings, and values that are not the JSON they should be."""
+    known: dict[str, str] = {}
+    for field in Settings.model_fields:
+        known[env_name((field,))] = JSON_EXAMPLES.get(field, "")
+    for stage in stages:
+        known[env_name(("stages", stage))] = STAGE_EXAMPLE
+        for field in StageSettings.model_fields:
+            known[env_name(("stages", stage, field))] = JSON_EXAMPLES.get(field, "")
+    tokens = env_name(("api_tokens",))
+    for name, value in ours.items():
+        if name.startswith(tokens + "__"):  # the rest of the name is a token
+            yield f"{tokens}__… is no setting: write all tokens as JSON into {tokens}."
+        elif name not in known:
+            yield _unknown(name, _nearest_variable(name, known), env_name(("custom_stages",)))
+        elif known[name] and (fault := _json_fault(value)):
+            yield f"{name} is not JSON ({fault}): write it like {known[name]}."
+
+
+def _nearest_variable(name: str, known: Iterable[str]) -> str | None:
+    """Compared without the prefix, which makes any two names alike, and without case."""
+    rest = name.removeprefix(ENV_PREFIX).upper()
+    found = nearest(rest, [one.removeprefix(ENV_PREFIX) for one in known])
+    return found and ENV_PREFIX + found
+
+
+def _json_fault(text: str) -> str:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"{error.msg}, column {error.pos + 1}"
+    except (ValueError, RecursionError) as error:
+        return str(error)
+    return ""
+
+
+def _file_problems(in_file: Mapping[str, Any], file: str, stages: list[str]) -> Iterator[str]:
+    """Keys of the file that are no settings."""
+    known: list[Path] = [(field,) for field in Settings.model_fields]
+    known += [("stages", stage) for stage in stages]
+    known += [("stages", stage, field) for stage in stages for field in StageSettings.model_fields]
+    names = {".".join(path) for path in known}
+    for path in _paths(in_file):
+        name = ".".join(path)
+        if name not in names:
+            yield _unknown(f"{name} in {file}", nearest(name, names), "custom_stages")
+
+
+def _paths(in_file: Mapping[str, Any]) -> Iterator[Path]:
+    """The keys of the file; below ``stages`` those of each stage that is known or empty too."""
+    for key, value in in_file.items():
+        if key != "stages" or not isinstance(value, dict):
+            yield (key,)
+            continue
+        for stage, own in value.items():
+            fields = own if isinstance(own, dict) else {}
+            yield from ((key, stage, field) for field in fields)
+            if not fields:
+                yield (key, stage)
+
+
+def _unknown(name: str, near: str | None, custom_stages: str) -> str:
+    if near:
+        hint = f"did you mean {near}?"
+    else:
+        hint = "correct or remove it."
+    if "stages" in name.lower():
+        hint += f" A stage of your own must be named in {custom_stages}."
+    return f"{name} is no setting: {hint}"
+
+
+def _has(values: Any, path: Path) -> bool:
+    for part in path:
+        if not isinstance(values, dict) or part not in values:
+            return False
+        values = values[part]
+    return True
+
+
+def _variable(ours: Mapping[str, str], path: Path) -> str:
+    """The variable that gives this setting: its own, or one with JSON around it."""
+    for length in range(len(path), 0, -1):
+        name = env_name(path[:length])
+        if name in ours:
+            return f"{name} ({'.'.join(path[length:])})" if length < len(path) else name
+    return env_name(path)
+
+
+def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
+    """The environment over the file; only stages are merged, tokens are replaced whole."""
+    merged = {**low, **high}
+    below, above = low.get("stages"), high.get("stages")
+    if isinstance(below, dict) and isinstance(above, dict):
+        stages = dict(below)
+        for name, own in above.items():
+            base = below.get(name)
+            if isinstance(base, dict) and isinstance(own, dict):
+                own = {**base, **own}
+            stages[name] = own
+        merged["stages"] = stages
+    return merged

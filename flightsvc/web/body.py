@@ -1,0 +1,107 @@
+"""Reading a JSON body: bounded, unambiguous, validated."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn, TypeVar
+
+from flask import Request
+from pydantic import BaseModel, ValidationError
+from werkzeug.exceptions import UnsupportedMediaType
+
+from flightsvc.errors import InvalidInput, PayloadTooLarge, RequestError
+
+Body = TypeVar("Body", bound=BaseModel)
+
+#: Faults that one answer names.
+MAX_FAULTS = 5
+#: Longest name of an unknown field that is repeated to its sender, in characters.
+MAX_NAME = 64
+
+
+def read_json(request: Request, schema: type[Body], limit: int) -> Body:
+    """The body of a request as ``schema`` says.
+
+    :param limit: largest body, in bytes; nothing beyond it is kept.
+    :raises UnsupportedMediaType: it is not JSON in UTF-8, or compressed.
+    :raises PayloadTooLarge: it is larger than ``limit``, also if it did not say so.
+    :raises RequestError: it is not JSON, or an object in it has one name twice.
+    :raises InvalidInput: it does not fit; the message names the fields.
+    """
+    _check_type(request)
+    found = parse(read_bytes(request, limit))
+    try:
+        return schema.model_validate(found)
+    except ValidationError as error:
+        raise InvalidInput(_faults(error)) from None
+
+
+def read_bytes(request: Request, limit: int) -> bytes:
+    """The raw body.
+
+    :raises PayloadTooLarge: see :func:`read_json`.
+    """
+    length = request.content_length
+    if length is not None and length > limit:
+        raise PayloadTooLarge(f"The body may have at most {limit} bytes.")
+    stream = request.stream
+    data = bytearray()
+    while len(data) <= limit:
+        piece = stream.read(limit + 1 - len(data))
+        if not piece:
+            return bytes(data)
+        data += piece
+    raise PayloadTooLarge(f"The body may have at most {limit} bytes.")
+
+
+def parse(raw: bytes) -> Any:
+    """JSON as RFC 8259 has it: UTF-8, no NaN, and no name twice (readers disagree on those)."""
+    try:
+        return _DECODER.decode(raw.decode("utf-8"))
+    except _DuplicateName:
+        raise RequestError(
+            "An object in the body has one name twice; send each field once.",
+            code="JSON_DUPLICATE_NAME",
+        ) from None
+    except (ValueError, RecursionError):
+        raise RequestError("The body is not JSON in UTF-8.", code="JSON_INVALID") from None
+
+
+def _check_type(request: Request) -> None:
+    mimetype = request.mimetype
+    is_json = mimetype == "application/json" or (
+        mimetype.startswith("application/") and mimetype.endswith("+json")
+    )
+    if not is_json or request.mimetype_params.get("charset", "utf-8").lower() != "utf-8":
+        raise UnsupportedMediaType("Send the body as `Content-Type: application/json` in UTF-8.")
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise UnsupportedMediaType("Send the body uncompressed.")
+
+
+class _DuplicateName(ValueError):
+    pass
+
+
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _DuplicateName
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
+
+
+def _faults(error: ValidationError) -> str:
+    """Fields and what is wrong with them, without their content."""
+    faults: dict[str, list[str]] = {}
+    for detail in error.errors(include_url=False, include_input=False, include_context=False):
+        name = str(detail["loc"][0])[:MAX_NAME] if detail["loc"] else "the body"
+        says = detail["msg"].removeprefix("Value error, ")
+        faults.setdefault(name, []).append(says[:1].lower() + says[1:])
+    said = [f"{name}: {' / '.join(says)}" for name, says in list(faults.items())[:MAX_FAULTS]]
+    return "; ".join(said) + ("." if len(faults) <= MAX_FAULTS else "; and more.")

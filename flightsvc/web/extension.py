@@ -1,0 +1,51 @@
+"""What the blueprints need of the app that they are mounted in."""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+from flask import current_app
+
+from flightsvc.errors import SettingsError
+from flightsvc.flight.service import SingleFlight
+from flightsvc.interview.invoker import InterviewAiInvoker
+from flightsvc.metrics import Metrics
+from flightsvc.settings import Settings
+from flightsvc.web.auth import Authenticator
+
+EXTENSION = "flightsvc"
+
+
+class Extension(Protocol):
+    """What ``FlightSvc`` offers to the routes."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def authenticator(self) -> Authenticator: ...
+    @property
+    def draining(self) -> bool: ...
+    @property
+    def flights(self) -> SingleFlight: ...
+    @property
+    def invoker(self) -> InterviewAiInvoker: ...
+    @property
+    def metrics(self) -> Metrics: ...
+
+
+def extension() -> Extension:
+    """The ``FlightSvc`` of the app that handles this request.
+
+    :raises SettingsError: the app has none.
+    """
+    found = find_extension()
+    if found is None:
+        raise SettingsError(
+            "This app mounts a blueprint of flightsvc without the extension: call FlightSvc(app)."
+        )
+    return found
+
+
+def find_extension() -> Extension | None:
+    """The same, or None."""
+    return cast("Extension | None", current_app.extensions.get(EXTENSION))

@@ -1,0 +1,141 @@
+"""Errors as problem details (RFC 9457): `application/problem+json`, one shape for all.
+
+``{"type", "title", "status", "detail", "code", "retryable"}`` and, where a flight stood behind
+it, ``"flight_id"``. What is our fault and passes by itself (503, 504) always says after how many
+seconds to come back. What nobody foresaw is logged, and its details stay here.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import re
+import traceback
+from functools import lru_cache
+from http import HTTPStatus
+
+from flask import Response, request
+from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response as WerkzeugResponse
+
+from flightsvc.errors import CallFailed, FlightSvcError, Unauthenticated
+
+log = logging.getLogger("flightsvc.web")
+
+MIMETYPE = "application/problem+json"
+#: Bounds of Retry-After, in seconds.
+RETRY_SOONEST, RETRY_LATEST = 1, 86_400
+#: The frameworks' errors have no code; these have a better one than the status's name.
+HTTP_CODES = {400: "REQUEST_INVALID", 413: "PAYLOAD_TOO_LARGE"}
+
+
+def problem(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    retryable: bool,
+    retry_after_s: float | None = None,
+    flight_id: str = "",
+    fence: int = 0,
+) -> Response:
+    """One problem as a response.
+
+    :param code: ``UPPER_SNAKE``; names the kind of problem.
+    :param detail: one sentence for the caller, safe to show.
+    :param retry_after_s: seconds after which asking again makes sense; sent rounded up.
+    :param flight_id: the flight that failed, if one did; ``fence`` its ownership.
+    """
+    members: dict[str, object] = {
+        "type": "urn:problem-type:flightsvc:" + code.lower().replace("_", "-"),
+        "title": title(code),
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "retryable": retryable,
+    }
+    headers = {"Cache-Control": "no-store"}
+    if flight_id:
+        members["flight_id"] = headers["Flight-Id"] = flight_id
+    if fence:
+        headers["Flight-Fence"] = str(fence)
+    if retry_after_s is not None or status in (503, 504):
+        headers["Retry-After"] = str(retry_after(retry_after_s))
+    return Response(json.dumps(members), status, headers, content_type=MIMETYPE)
+
+
+def from_error(error: FlightSvcError) -> Response:
+    """Any error of the tree, as its class says."""
+    failed = error if isinstance(error, CallFailed) else None
+    response = problem(
+        error.status,
+        error.code,
+        str(error),
+        retryable=error.retryable,
+        retry_after_s=error.retry_after_s if error.retryable else None,
+        flight_id=failed.flight_id if failed else "",
+        fence=failed.fence if failed else 0,
+    )
+    if isinstance(error, Unauthenticated):
+        response.headers["WWW-Authenticate"] = 'Bearer realm="flightsvc"'
+    return response
+
+
+def from_http(error: HTTPException) -> WerkzeugResponse:
+    """An error of Flask or Werkzeug; one that brings its own response keeps it."""
+    status = error.code
+    if error.response is not None or status is None or status < 400:
+        return error.get_response(request.environ)
+    detail = error.description or "" if status < 500 else ""
+    code = HTTP_CODES.get(status) or re.sub(r"\W+", "_", phrase(status).upper())
+    response = problem(status, code, detail or phrase(status), retryable=status >= 500)
+    for name, value in error.get_headers():
+        if name.lower() not in ("content-type", "content-length"):
+            response.headers.setdefault(name, value)
+    return response
+
+
+def from_unexpected(error: Exception) -> Response:
+    """An error that nobody foresaw: logged with its stack, without its words."""
+    log.error("unexpected error in a request\n%s", stack_of(error))
+    detail = "Something went wrong on our side; it was logged."
+    return problem(500, "UNEXPECTED", detail, retryable=True)
+
+
+def stack_of(error: BaseException) -> str:
+    """Types and places of an error and its causes.
+
+    Not its message: a message may quote what it stumbled over, and that may be an answer.
+    """
+    parts: list[str] = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        kind = type(current)
+        frames = "".join(traceback.format_tb(current.__traceback__))
+        parts.append(f"{kind.__module__}.{kind.__qualname__}\n{frames}")
+        current = current.__cause__ or current.__context__
+    return "caused by ".join(parts)
+
+
+def retry_after(seconds: float | None) -> int:
+    """Whole seconds, at least 1 and at most a day."""
+    if seconds is None or not math.isfinite(seconds):
+        return RETRY_SOONEST
+    return min(max(math.ceil(seconds), RETRY_SOONEST), RETRY_LATEST)
+
+
+@lru_cache(maxsize=256)
+def title(code: str) -> str:
+    """The kind of problem in words; the same for every occurrence, as RFC 9457 asks."""
+    return code.replace("_", " ").capitalize()
+
+
+def phrase(status: int) -> str:
+    """The reason phrase of a status."""
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Error"

@@ -1,0 +1,42 @@
+"""gevent's patch comes before everything else, as it does in a worker."""
+
+from gevent import monkey
+
+monkey.patch_all()
+
+import os
+from collections.abc import Iterator
+
+import gevent
+import pytest
+
+from tests.support.redis_server import RedisServer
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+
+    def _idle() -> None:
+        # xdist's own threads are not gevent's: without a timer the hub thinks it waits for ever
+        while True:
+            gevent.sleep(0.5)
+
+    gevent.spawn(_idle)
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A server for all tests of this process that do not harm it; give each a namespace."""
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture
+def own_redis() -> Iterator[RedisServer]:
+    """A server that the test may freeze, fill, flush or kill."""
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture
+def namespace() -> str:
+    """A namespace that no other test uses."""
+    return "t-" + os.urandom(6).hex()
