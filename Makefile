@@ -25,7 +25,7 @@ demo: .venv/.run
 	@exec $(BIN)/flightsvc demo
 
 test: .venv/.test
-	@exec $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	@exec $(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 check: .venv/.dev
 	$(BIN)/ruff check .

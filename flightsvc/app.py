@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 
+import gevent
 from flask import Flask
 from gevent import Greenlet, monkey
 
@@ -17,7 +19,7 @@ from flightsvc.errors import Draining, SettingsError
 from flightsvc.flight.service import SingleFlight
 from flightsvc.guard import AiCallGuard
 from flightsvc.interview.invoker import InterviewAiInvoker
-from flightsvc.metrics import Metrics
+from flightsvc.metrics import FLIGHTS_IN_FLIGHT, Metrics
 from flightsvc.providers import Provider, make_provider
 from flightsvc.settings import Settings, load_settings
 from flightsvc.web import flights_blueprint, health_blueprint, interview_blueprint
@@ -44,6 +46,10 @@ class Worker:
         self.provider: Provider = make_provider(settings, self.metrics)
         self.invoker = InterviewAiInvoker(settings, self.flights, self.guard, self.provider)
         self.metrics.start()
+
+    def in_flight(self) -> float:
+        """How many flights run in this process."""
+        return self.metrics.snapshot().get(FLIGHTS_IN_FLIGHT.name, 0)
 
     def close(self) -> None:
         """Give back what the process holds, flights first."""
@@ -162,11 +168,19 @@ class FlightSvc:
         return worker
 
     def drain(self) -> None:
-        """Take no new work and end what runs, within GRACE_S; blocks until then."""
+        """Take no new work and let what runs end, within GRACE_S; what does not is handed on.
+
+        Returns when nothing runs any more.
+        """
         self._left_pid = os.getpid()
         worker = self._worker
-        if worker is not None and worker.pid == self._left_pid:
-            worker.flights.drain()
+        if worker is None or worker.pid != self._left_pid:
+            return
+        grace_s = self.settings.grace_s
+        limit = time.monotonic() + grace_s
+        worker.flights.drain(grace_s)
+        while worker.in_flight() and time.monotonic() < limit:
+            gevent.sleep(0.02)
 
     def close(self) -> None:
         """Give back what this process holds. Later requests are told to ask elsewhere."""

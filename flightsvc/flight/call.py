@@ -161,7 +161,7 @@ class CallRun:
 
     def adopt(self, own: Ownership) -> None:
         """Go on under an ownership that came after all."""
-        self.own = own
+        self.own, self.flight.adopted = own, True
         signal = self._on_running(own) if self.running else None
         if signal is not None:
             self.tell(signal)
@@ -188,3 +188,5 @@ class CallRun:
             news = Raised(error)
         self._ended_at = self.flight.ended_at = time.monotonic()
         self.tell(news)
+        if isinstance(news, Raised) and isinstance(news.error, KeyboardInterrupt):
+            raise news.error

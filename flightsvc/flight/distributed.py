@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 
 import gevent
+from gevent.lock import BoundedSemaphore
 
 from flightsvc.errors import CoordinationUnavailable, Draining, KeyConflict, WaitTimeout
 from flightsvc.flight.call import Adopted, CallRun
@@ -66,12 +67,13 @@ class DistributedFlights:
         self.health = CoordinationHealth(store, metrics)
         self._orphans = OrphanedAcquires(self.coordinator, serializer)
         self._heartbeat = HeartbeatManager(
-            self.coordinator, self.health, names, settings, self._orphans.settle
+            self.coordinator, self.health, names, settings, self._orphans
         )
         self._events = FlightEvents(store, names, worker, self.health.heard)
         self._follower = FlightFollower(self._events)
         self._owner = FlightOwner(self.coordinator, self._heartbeat, serializer, settings, metrics)
         self._solo = SoloPilot(serializer, settings, metrics)
+        self._asking = BoundedSemaphore(max(1, settings.redis_connections - 1))
         #: a worker that is about to stop takes no new ownership
         self.may_own = True
 
@@ -80,6 +82,7 @@ class DistributedFlights:
 
         :returns: the answer or the failure; never raises for either.
         """
+        self.health.look_once()
         ask, unanswered_since = Ask(flight.key, flight.token, replay=flight.replay), None
         while True:
             if ask.waited_fence and not flight.waiting:
@@ -113,9 +116,18 @@ class DistributedFlights:
         self._store.close()
 
     def _ask(self, ask: Ask) -> Outcome:
-        """Acquire or join. One broken connection is asked again at once, with the same token."""
-        if not self.health.up:
-            raise StoreError("down", "Redis did not answer lately")
+        """Acquire or join, unless Redis did not answer lately.
+
+        Some connections stay free for heartbeats and ends, however many ask. Who waited for
+        a place looks again: one time-out must not become a queue of them.
+        """
+        with self._asking:
+            if not self.health.up:
+                raise StoreError("down", "Redis did not answer lately")
+            return self._ask_within_budget(ask)
+
+    def _ask_within_budget(self, ask: Ask) -> Outcome:
+        """One broken connection is asked again at once, with the same token."""
         began = time.monotonic()
         try:
             outcome = self.coordinator.acquire_or_join(ask)
@@ -169,14 +181,14 @@ class DistributedFlights:
 
     def _without_redis(self, flight: LocalFlight, ask: Ask, error: StoreError) -> End | Ask:
         """Coordination failed, not the call: this worker flies alone, if the mode allows it."""
+        if error.maybe_done:
+            self._orphans.add(flight, ask)
+            self._heartbeat.want()
         if self._settings.mode == "distributed":
             return Crashed.as_is(CoordinationUnavailable(retry_after_s=1))
         if not self.may_own:
             return Crashed.as_is(Draining(retry_after_s=1))
         self._metrics.count(FLIGHT_FALLBACKS, stage=flight.key.stage)
-        if error.maybe_done:
-            self._orphans.add(flight, ask)
-            self._heartbeat.want()
         run = CallRun(flight, self._owner.on_running)
         with run.flying(self._metrics):
             end = self._solo.go_on(run)

@@ -28,6 +28,7 @@ class CoordinationHealth:
     def __init__(self, store: RedisStore, metrics: Metrics) -> None:
         self._store = store
         self._probe: gevent.Greenlet[..., Any] | None = None
+        self._looked = False
         self.up = True
         #: what the last acquire failed with, or None after one that succeeded
         self.last_error: str | None = None
@@ -70,6 +71,24 @@ class CoordinationHealth:
             return False
         self.heard()
         return True
+
+    def look_once(self) -> None:
+        """At the first use, warn of a server that may throw flights away."""
+        if not self._looked:
+            self._looked = True
+            gevent.spawn(self._warn_of_eviction)
+
+    def _warn_of_eviction(self) -> None:
+        try:
+            policy = self._store.eviction_policy()
+        except StoreError:
+            return  # it is warned of anyway
+        if policy not in (None, "noeviction"):
+            log.warning(
+                "Redis's maxmemory-policy is %s: a full server would evict flights in the air, "
+                "and their calls would be repeated; set it to noeviction",
+                policy,
+            )
 
     def close(self) -> None:
         """Stop probing."""

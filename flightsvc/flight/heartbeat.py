@@ -20,6 +20,7 @@ from gevent.event import Event
 from flightsvc.flight.call import Signal
 from flightsvc.flight.coordinator import FlightCoordinator, Ownership
 from flightsvc.flight.health import CoordinationHealth
+from flightsvc.flight.orphans import OrphanedAcquires
 from flightsvc.flight.state import Ack
 from flightsvc.settings import Settings
 from flightsvc.store import Names, StoreError
@@ -39,7 +40,7 @@ class _Beating:
 class HeartbeatManager:
     """Renews what this worker owns, and tells a flight that is no longer its own.
 
-    :param settle: called at each beat while Redis answers, for what is still open.
+    :param orphans: settled at each beat, while Redis answers.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class HeartbeatManager:
         health: CoordinationHealth,
         names: Names,
         settings: Settings,
-        settle: Callable[[], None],
+        orphans: OrphanedAcquires,
     ) -> None:
         self._coordinator = coordinator
         self._health = health
@@ -56,7 +57,7 @@ class HeartbeatManager:
         self._interval_s = settings.heartbeat_ms / 1000
         self._give_up_s = settings.takeover_detect_ms / 1000
         self._may_outlive_redis = settings.mode != "distributed"
-        self._settle = settle
+        self._orphans = orphans
         self._beating: dict[int, _Beating] = {}
         self._wanted = Event()
         self._greenlet: gevent.Greenlet[..., Any] | None = None
@@ -99,10 +100,10 @@ class HeartbeatManager:
             try:
                 self.beat_all()
                 if self._health.up:
-                    self._settle()
+                    self._orphans.settle()
             except Exception:
                 log.exception("a heartbeat failed unexpectedly; the next one is due")
-            if self._beating:
+            if self._beating or len(self._orphans):
                 self._wanted.set()
 
     def beat_all(self) -> None:

@@ -55,6 +55,8 @@ class LocalFlight:
         self.waits_for: list[LocalFlight] = []
         #: the running call, where this worker makes it
         self.run: CallRun | None = None
+        #: whether Redis granted it after it had begun without
+        self.adopted = False
         #: called when the last waiter has left
         self.on_deserted: Callable[[], None] | None = None
         self.inside = (*INSIDE.get(), self)

@@ -45,12 +45,15 @@ class OrphanedAcquires:
                 self._open.append((flight, ask))
 
     def _settle(self, flight: LocalFlight, ask: Ask) -> None:
+        if flight.adopted:
+            return
         # an end that is stored meanwhile is welcome: then there is nothing left to settle
         outcome = self._coordinator.acquire_or_join(replace(ask, replay=True))
         if not isinstance(outcome, Ownership):
             return
-        if flight.run is not None and flight.end is None:
+        if flight.run is not None:
             flight.run.tell(Adopted(outcome))
+            self._open.append((flight, ask))  # until it has: it may be ending just now
         elif isinstance(flight.end, Landed):
             self._coordinator.finish(outcome, self._serializer.pack(flight.end.payload))
         else:

@@ -6,6 +6,7 @@ import logging
 import time
 
 import gevent
+from gevent.hub import get_hub
 
 from flightsvc.errors import (
     CoordinationUnavailable,
@@ -19,7 +20,7 @@ from flightsvc.flight.call import CallRun, News, Raised, Returned, Signal
 from flightsvc.flight.coordinator import Ask, FlightCoordinator, Ownership
 from flightsvc.flight.heartbeat import HeartbeatManager
 from flightsvc.flight.local import LocalFlight
-from flightsvc.flight.serializer import Payload, ResultSerializer
+from flightsvc.flight.serializer import Envelope, Payload, ResultSerializer
 from flightsvc.flight.state import Ack, Crashed, End, Failure, Landed, Role
 from flightsvc.metrics import FLIGHT_ENDS, FLIGHT_LOST, FLIGHT_RESULT_BYTES, Metrics
 from flightsvc.settings import Settings
@@ -29,6 +30,9 @@ log = logging.getLogger(__name__)
 
 #: Time in seconds between two tries to tell Redis an end.
 REPEAT_S = 0.5
+
+#: Answers of this many bytes are compressed in a thread, so that the others need not wait.
+PACK_ELSEWHERE = 256 * 1024
 
 NOT_STORED = Failure(FailureType.UNEXPECTED, "RESULT_NOT_STORED", True, 503)
 
@@ -101,7 +105,7 @@ class FlightOwner:
         return self._finish(run, own, payload)
 
     def _finish(self, run: CallRun, own: Ownership, payload: Payload) -> End | None:
-        envelope = self._serializer.pack(payload)
+        envelope = self._pack(payload)
         self._metrics.count(FLIGHT_RESULT_BYTES, len(envelope.blob), stage=own.key.stage)
         while True:
             landed = Landed(payload, Role.OWNER, own.fence)
@@ -117,6 +121,12 @@ class FlightOwner:
                 return self._ended(own, landed, "stored")
             if ack is not Ack.LOST or not self._regain(run, own):
                 return self._lost(run, ack)
+
+    def _pack(self, payload: Payload) -> Envelope:
+        if len(payload.data) < PACK_ELSEWHERE:
+            return self._serializer.pack(payload)
+        envelope: Envelope = get_hub().threadpool.apply(self._serializer.pack, (payload,))
+        return envelope
 
     def _crash(self, run: CallRun, own: Ownership, error: BaseException) -> End | None:
         if isinstance(error, Overloaded) and not run.running:

@@ -23,6 +23,10 @@ class EndOfConnection(Exception):
     """The connection is to be closed now, by us or because the client has gone."""
 
 
+class ResetConnection(EndOfConnection):
+    """The connection is to be reset now, not closed."""
+
+
 class ClientGone(EndOfConnection):
     """The client closed the connection before the answer was complete."""
 

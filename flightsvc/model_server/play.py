@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import gevent
 
 from flightsvc.model_server import wire
-from flightsvc.model_server.http import Connection, EndOfConnection
+from flightsvc.model_server.http import Connection, EndOfConnection, ResetConnection
 from flightsvc.model_server.rules import Behave
 from flightsvc.model_server.script import Call
 from flightsvc.model_server.sender import CutShort, Sender, stay_silent
@@ -25,8 +25,7 @@ def play(
     :raises EndOfConnection: the script, the framing or the client ends the connection.
     """
     if behave.cut_before_answer:
-        conn.close(reset=behave.cut == "reset")
-        raise EndOfConnection
+        raise ResetConnection if behave.cut == "reset" else EndOfConnection
     if behave.never_answer:
         stay_silent()
     gevent.sleep(behave.latency_ms / 1000)

@@ -8,7 +8,12 @@ from typing import NoReturn
 import gevent
 from gevent.event import Event
 
-from flightsvc.model_server.http import Connection, EndOfConnection, response_head
+from flightsvc.model_server.http import (
+    Connection,
+    EndOfConnection,
+    ResetConnection,
+    response_head,
+)
 from flightsvc.model_server.rules import Behave
 
 
@@ -78,8 +83,7 @@ class Sender:
         if self._behave.cut == "clean":
             self.end()
             raise CutShort
-        self._conn.close(reset=self._behave.cut == "reset")
-        raise EndOfConnection
+        raise ResetConnection if self._behave.cut == "reset" else EndOfConnection
 
     def _write(self, piece: bytes) -> None:
         room = len(piece) if self._limit is None else self._limit - self._sent

@@ -22,6 +22,7 @@ from flightsvc.model_server.http import (
     Connection,
     EndOfConnection,
     Request,
+    ResetConnection,
     response_head,
 )
 from flightsvc.model_server.play import play
@@ -75,6 +76,7 @@ class ModelServer:
         """One connection, from its accept to its end."""
         conn = Connection(sock)
         self._open[conn] = gevent.getcurrent()  # type: ignore[assignment]
+        reset = False
         try:
             while (request := conn.read_request()) is not None:
                 self._handle(conn, request)
@@ -82,11 +84,11 @@ class ModelServer:
                     break
         except BadRequest as error:
             _reply(conn, 400, wire.error_body(400, str(error)), keep_alive=False)
-        except EndOfConnection:
-            pass
+        except EndOfConnection as end:
+            reset = isinstance(end, ResetConnection)
         finally:
             del self._open[conn]
-            conn.close()
+            conn.close(reset=reset)
 
     def _handle(self, conn: Connection, request: Request) -> None:
         path = request.path.partition("?")[0]

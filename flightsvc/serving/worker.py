@@ -61,7 +61,9 @@ def begin_drain() -> None:
 def _drain_then(theirs: Handler) -> Handler:
     def handle(number: int, frame: FrameType | None) -> None:
         global _in_a_hurry
-        _in_a_hurry = _in_a_hurry or number != signal.SIGTERM
+        if _in_a_hurry:
+            return  # Ctrl-C reaches a worker twice, from the terminal and from its master
+        _in_a_hurry = number != signal.SIGTERM
         begin_drain()
         theirs(number, frame)
 

@@ -23,8 +23,6 @@ REDIS_OPTIONS = frozenset({"db", "username", "password", "client_name"})
 #: would turn the bytes that scripts and results are made of into text
 DECODING_OPTIONS = frozenset({"decode_responses", "encoding", "encoding_errors"})
 
-_TOKEN = re.compile(r"[\x21-\x7e]+")
-
 
 def contradictions(settings: Settings) -> Iterator[str]:
     """A sentence for everything in these settings that cannot work."""
@@ -39,16 +37,21 @@ def contradictions(settings: Settings) -> Iterator[str]:
 def check_tokens(value: Any) -> Any:
     """Refuse tokens that no client can send; never names one.
 
-    :raises ValueError: a token or tenant is empty, or not sendable in a header.
+    :raises ValueError: a token or tenant is empty or not printable.
     """
     if not isinstance(value, Mapping):
         raise ValueError('must be an object of tokens and tenants, such as {"token": "tenant"}')
     for number, (token, tenant) in enumerate(value.items(), 1):
-        if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-            raise ValueError(f"token {number} must be printable ASCII without spaces, not empty")
-        if not isinstance(tenant, str) or not tenant.strip():
-            raise ValueError(f"the tenant of token {number} must be text, not empty")
+        if not _is_text(token) or " " in token:
+            raise ValueError(f"must hold printable tokens without spaces: token {number} is not so")
+        if not _is_text(tenant):
+            raise ValueError(f"must name a tenant for each token: that of token {number} is none")
     return value
+
+
+def _is_text(value: Any) -> bool:
+    """Not blank, and without what cannot be sent or stored: controls, halves of characters."""
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()
 
 
 def _times(settings: Settings) -> Iterator[str]:
@@ -182,7 +185,7 @@ def _listening(settings: Settings) -> Iterator[str]:
     try:
         addresses = parse_listen(settings.bind)
     except ValueError as error:
-        yield f"<bind> cannot be read, {error}: write {FORMS}, such as 127.0.0.1:8000."
+        yield f"<bind> cannot be read: {error}. Write {FORMS}, such as 127.0.0.1:8000."
         return
     if not settings.api_tokens and not all(address.is_local for address in addresses):
         yield (

@@ -54,7 +54,7 @@ def _parse(text: str) -> ListenAddress:
         return ListenAddress(path=path)
     match = _TCP.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is not {FORMS}")
+        raise ValueError(f"{text!r} is no address")
     if match["v6"] is not None:
         ipaddress.IPv6Address(match["v6"])
     port = int(match["port"])

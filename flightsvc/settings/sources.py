@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
@@ -28,6 +29,10 @@ from flightsvc.settings.wording import Path, explain, nearest, refusal
 CONFIG = ENV_PREFIX + "CONFIG"
 #: variables of the project's own tests; no settings
 TEST_PREFIX = ENV_PREFIX + "TEST_"
+#: variables that Kubernetes sets in every pod for a service named flightsvc or flightsvc-…
+_SERVICE_LINK = re.compile(
+    r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
 #: settings that a variable gives as JSON, with an example
 JSON_EXAMPLES = {
     "api_tokens": '{"token": "tenant"}',
@@ -52,11 +57,8 @@ def env_name(path: Path) -> str:
 def load(environ: Mapping[str, str] | None) -> Settings:
     """See :func:`flightsvc.settings.load_settings`."""
     environ = os.environ if environ is None else environ
-    ours = {
-        name: value
-        for name, value in sorted(environ.items())  # FLIGHTSVC_STAGES__X before …__X__TIMEOUT_MS
-        if name.startswith(ENV_PREFIX) and name != CONFIG and not name.startswith(TEST_PREFIX)
-    }
+    # sorted, so that FLIGHTSVC_STAGES__X comes before FLIGHTSVC_STAGES__X__TIMEOUT_MS
+    ours = {name: environ[name] for name in sorted(environ) if _is_ours(name, environ)}
     file = environ.get(CONFIG, "")
     in_file = _read_file(file) if file else {}
     stages = [*STAGE_DEFAULTS, *_custom_stages(ours, in_file)]
@@ -74,6 +76,15 @@ def load(environ: Mapping[str, str] | None) -> Settings:
         return Settings.model_validate(_merged(in_file, in_env))
     except ValidationError as error:
         raise refusal(explain(error, Settings, spell)) from None
+
+
+def _is_ours(name: str, environ: Mapping[str, str]) -> bool:
+    """Whether a variable should be a setting: neither for the tests nor set by Kubernetes."""
+    if not name.startswith(ENV_PREFIX) or name == CONFIG or name.startswith(TEST_PREFIX):
+        return False
+    service = name.removesuffix("_PORT")
+    is_link = service != name and f"{service}_SERVICE_HOST" in environ
+    return not is_link and not _SERVICE_LINK.fullmatch(name)
 
 
 def _read_file(file: str) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 #: What differs from :class:`StageSettings`, by stage; ``default`` holds for every stage of a
 #: library user.
@@ -42,14 +42,6 @@ STAGE_DEFAULTS: dict[str, dict[str, Any]] = {
 Delays = Annotated[tuple[Annotated[int, Field(ge=100)], ...], Field(max_length=2)]
 
 
-L1_TTL_S = 30.0
-
-
-def _l1_ttl_s(values: dict[str, Any]) -> float:
-    """The default, given the fields before it."""
-    return min(L1_TTL_S, values.get("result_ttl_s", L1_TTL_S))
-
-
 class StageSettings(BaseModel):
     """How one kind of AI request is called, shared and kept."""
 
@@ -77,9 +69,16 @@ class StageSettings(BaseModel):
     failure_ttl_s: float = Field(default=60, gt=0)
     #: how long an answer replays from the worker's own memory, in s, at most `result_ttl_s`;
     #: 0: off
-    l1_ttl_s: float = Field(default_factory=_l1_ttl_s, ge=0)
+    l1_ttl_s: float = Field(default=30, ge=0)
     #: whether the stage takes the session lock first
     session_lock: bool = False
+
+    @model_validator(mode="after")
+    def _shorten_l1(self) -> Self:
+        """Who shortens ``result_ttl_s`` need not think of the other."""
+        if "l1_ttl_s" not in self.model_fields_set:
+            self.__dict__["l1_ttl_s"] = min(self.l1_ttl_s, self.result_ttl_s)
+        return self
 
 
 def filled(given: dict[Any, Any]) -> dict[Any, Any]:

@@ -84,6 +84,7 @@ def _fault(fault: ErrorDetails, model: type[BaseModel], spell: Spell) -> str:
     if numbers:
         name += f", value {numbers[0] + 1},"
     must = _SUBJECT.sub("must ", fault["msg"]).removeprefix("Value error, ")
+    must = must.partition(", unable to")[0]
     shown = "" if path[0] in SECRET else f" is {_short(fault['input'])}:"
     return f"{name}{shown} {must}{_default(path, model)}"
 
@@ -108,5 +109,7 @@ def _default(path: Path, model: type[BaseModel]) -> str:
 def _short(value: Any) -> str:
     if isinstance(value, Mapping):
         return "a table"
+    if isinstance(value, float):
+        return f"{value:g}"
     text = str(list(value)) if isinstance(value, tuple) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -73,7 +73,7 @@ def from_error(error: FlightSvcError) -> Response:
         error.code,
         str(error),
         retryable=error.retryable,
-        retry_after_s=error.retry_after_s if error.retryable else None,
+        retry_after_s=error.retry_after_s,
         flight_id=failed.flight_id if failed else "",
         fence=failed.fence if failed else 0,
     )

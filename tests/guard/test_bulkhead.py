@@ -134,21 +134,14 @@ def test_a_call_killed_while_it_runs_hands_its_place_on():
 
 def test_a_call_killed_just_as_it_is_given_a_place_hands_it_on():
     guard = make_guard(concurrency=1, queue=2)
-    running = Holder(guard)
-    running.started.wait()
-    second, third = Holder(guard), Holder(guard)
-    until_queued(guard, 2)
-
-    def kill_second(_):  # the place is the second's already, but it has not run since
-        second.greenlet.kill(block=False)
-
-    running.greenlet.rawlink(kill_second)
-    running.end.set()
+    with guard.bulkhead(STAGE).place(0):
+        second, third = Holder(guard), Holder(guard)
+        until_queued(guard, 2)
+        second.greenlet.kill(block=False)  # reaches it when the place is its own already
     third.started.wait()
+    assert not second.started.is_set()
     third.end.set()
     third.greenlet.get()
-    second.end.set()
-    second.greenlet.join()
     assert idle(guard)
 
 

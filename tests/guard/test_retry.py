@@ -19,6 +19,7 @@ from flightsvc.errors import (
     ProviderUnreachable,
     ResultRejected,
 )
+from flightsvc.metrics import Metrics
 
 from .build import STAGE, TARGET, idle, make_guard
 from .line_model import CUT, DOWN, OK
@@ -171,10 +172,12 @@ def test_a_retry_that_finds_no_place_ends_with_the_failure_of_its_attempt(model)
 
 def test_no_wait_for_a_retry_that_the_breaker_would_refuse(model):
     server = model(then=DOWN)
-    guard = make_guard(breaker_failures=1)
+    metrics = Metrics.off()
+    guard = make_guard(metrics, breaker_failures=1)
     with pytest.raises(ProviderUnavailable):
         guard.execute(STAGE, TARGET, server.ask)
     assert server.calls == 1
+    assert metrics.snapshot().get(f"guard.retries.{STAGE}", 0) == 0
 
 
 def test_the_cause_of_a_failure_survives_the_retries():

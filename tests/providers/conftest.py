@@ -11,9 +11,7 @@ from flightsvc.metrics import Metrics
 from flightsvc.model_server.process import ModelServerProcess
 from flightsvc.providers import Message, ModelRequest, Provider, make_provider
 from flightsvc.settings import Settings
-
-SECRET = "sk-secret-key"
-PROMPT = "the prompt, in confidence"
+from tests.providers.failing import PROMPT, SECRET
 
 
 @pytest.fixture(scope="session")

@@ -102,8 +102,8 @@ class Service:
         assert self._process is not None, "not started"
         return self._process.pid
 
-    def start(self, timeout_s: float = 60) -> Self:
-        """Start and wait until it is ready; an end before that is an error with the log."""
+    def start(self, timeout_s: float = 60, *, probe: str = "/readyz") -> Self:
+        """Start and wait until ``probe`` answers 200; an end before that is an error."""
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -115,7 +115,7 @@ class Service:
                 start_new_session=True,
             )
         try:
-            self._await_ready(time.monotonic() + timeout_s)
+            self._await_ready(time.monotonic() + timeout_s, probe)
         except BaseException:
             self.stop()
             raise
@@ -174,7 +174,7 @@ class Service:
             print(self.log()[-4_000:], file=sys.stderr)
         self.close()
 
-    def _await_ready(self, deadline: float) -> None:
+    def _await_ready(self, deadline: float, probe: str) -> None:
         said = "no answer"
         while time.monotonic() < deadline:
             assert self._process is not None
@@ -184,7 +184,7 @@ class Service:
             if found := _LISTENING.search(self.log()):
                 self.url = f"http://127.0.0.1:{found[1]}"
                 try:
-                    said = f"readyz {(reply := self.get('/readyz', timeout_s=5)).status}"
+                    said = f"{probe} {(reply := self.get(probe, timeout_s=5)).status}"
                 except OSError as error:
                     said = repr(error)
                 else:
