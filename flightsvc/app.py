@@ -25,7 +25,7 @@ from flightsvc.settings import Settings, load_settings
 from flightsvc.web import flights_blueprint, health_blueprint, interview_blueprint
 from flightsvc.web.auth import Authenticator, TenantOf
 from flightsvc.web.extension import EXTENSION
-from flightsvc.web.routes import count_unrouted, handle_errors
+from flightsvc.web.routes import handle_errors
 
 #: Where the master says to its workers which embedded Valkey it runs,
 EMBEDDED_URL = "_FLIGHTSVC_EMBEDDED_URL"
@@ -205,7 +205,6 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.register_blueprint(flights_blueprint())
     app.register_blueprint(health_blueprint())
     handle_errors(app)
-    app.after_request(count_unrouted)
     return app
 
 

@@ -78,7 +78,10 @@ def _show(mode: str) -> int:
 def _ask(name: str, service: DemoService, model: ModelServerProcess) -> Round:
     """One round: all requests at once, and how often the model was called for them."""
     before: Calls = model.stats()["by_rule"]
-    asked = ask_at_once(service.port, _requests(), name.replace(" ", "-"))
+    try:
+        asked = ask_at_once(service.port, _requests(), name.replace(" ", "-"))
+    except OSError as problem:
+        raise DemoFailed(f"{name}: no connection: {problem}", service.last_words()) from problem
     after: Calls = model.stats()["by_rule"]
     return Round(name, asked, {rule: after[rule] - before.get(rule, 0) for rule in after})
 
@@ -107,7 +110,7 @@ def _introduce(service: DemoService, mode: str) -> None:
         f"  service   http://{HOST}:{service.port}, {WORKERS} gunicorn workers, {valkey}\n"
         f"  model     a scripted server that takes {MODEL_MS / 1000:g} s a call and counts them\n"
         f"  question  one of an interview, {len(SAMPLES)} answers to it in Chinese and English\n"
-        f"  load      {TIMES} requests for one answer, {len(DIFFERENT)} for different ones; "
+        f"  load      {TIMES} requests for one answer, {len(DIFFERENT)} for others; "
         "then the same again\n"
     )
 

@@ -86,7 +86,7 @@ def ask_at_once(port: int, samples: Sequence[Sample], round_name: str) -> list[A
 
     Every connection is open before the first request goes out.
 
-    :raises OSError: a connection could not be opened.
+    :raises OSError: a connection could not be opened; then nothing was asked.
     """
     connections = [_Connection(HOST, port, timeout=PATIENCE_S) for _ in samples]
     go = Event()

@@ -108,13 +108,15 @@ def _unlike(each: Round) -> Iterator[str]:
 
 
 def _calls(each: Round, wanted: int) -> Iterator[str]:
-    owners = Counter(asked.sample.name for asked in each.asked if asked.role == "owner")
-    names = dict.fromkeys([*(asked.sample.name for asked in each.asked), *each.calls])
+    names = dict.fromkeys(asked.sample.name for asked in each.asked)
     calls = {name: each.calls.get(name, 0) for name in names}
     yield from _others(each.name, calls, wanted, "the model was called {} times for answer {}")
-    yield from _others(
-        each.name, {name: owners[name] for name in names}, wanted, "{} owners for answer {}"
-    )
+    by_owners = Counter(asked.sample.name for asked in each.asked if asked.role == "owner")
+    owners = {name: by_owners[name] for name in names}
+    yield from _others(each.name, owners, wanted, "{} owners for answer {}")
+    unasked = sum(each.calls.values()) - sum(calls.values())
+    if unasked:
+        yield f"{each.name}: the model was called {unasked} times for what nobody asked"
 
 
 def _others(round_name: str, counts: Mapping[str, int], wanted: int, words: str) -> Iterator[str]:
@@ -122,7 +124,6 @@ def _others(round_name: str, counts: Mapping[str, int], wanted: int, words: str)
     wrong = {name: count for name, count in counts.items() if count != wanted}
     if wrong:
         worst = max(wrong, key=lambda name: wrong[name])
-        more = (
-            f" (and {len(wrong) - 1} other answers are not as promised)" if len(wrong) > 1 else ""
-        )
+        others = len(wrong) - 1
+        more = f" (and {others} other answers are not as promised)" if others else ""
         yield f"{round_name}: {words.format(wrong[worst], worst)}, promised {wanted}{more}"

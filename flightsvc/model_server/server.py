@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import gevent
 from gevent import Greenlet
@@ -83,7 +83,8 @@ class ModelServer:
                 if not request.keep_alive:
                     break
         except BadRequest as error:
-            _reply(conn, 400, wire.error_body(400, str(error)), keep_alive=False)
+            with suppress(EndOfConnection):
+                _reply(conn, 400, wire.error_body(400, str(error)), keep_alive=False)
         except EndOfConnection as end:
             reset = isinstance(end, ResetConnection)
         finally:

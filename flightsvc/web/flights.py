@@ -9,7 +9,7 @@ from flask import Blueprint, Response, request
 from flightsvc.errors import NotFound
 from flightsvc.web.extension import extension
 from flightsvc.web.render import render_view
-from flightsvc.web.routes import add_route, new_blueprint
+from flightsvc.web.routes import add_route
 
 _FLIGHT_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -19,7 +19,7 @@ def flights_blueprint(name: str = "flights") -> Blueprint:
 
     :param name: of the blueprint; another one for a second mount in the same app.
     """
-    blueprint = new_blueprint(name)
+    blueprint = Blueprint(name, __name__)
     add_route(blueprint, "/v1/flights/<flight_id>", "flight", show_flight, "GET")
     return blueprint
 

@@ -6,7 +6,7 @@ from flask import Blueprint, Response
 
 from flightsvc.web.extension import extension
 from flightsvc.web.render import render_json
-from flightsvc.web.routes import add_route, new_blueprint
+from flightsvc.web.routes import add_route
 
 
 def health_blueprint(name: str = "health") -> Blueprint:
@@ -14,9 +14,9 @@ def health_blueprint(name: str = "health") -> Blueprint:
 
     :param name: of the blueprint; another one for a second mount in the same app.
     """
-    blueprint = new_blueprint(name, counted=False)
-    add_route(blueprint, "/healthz", "healthz", healthz, "GET")
-    add_route(blueprint, "/readyz", "readyz", readyz, "GET")
+    blueprint = Blueprint(name, __name__)
+    add_route(blueprint, "/healthz", "healthz", healthz, "GET", counted=False)
+    add_route(blueprint, "/readyz", "readyz", readyz, "GET", counted=False)
     return blueprint
 
 

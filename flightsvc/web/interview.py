@@ -11,7 +11,7 @@ from flightsvc.interview.evaluation import EvaluationInput
 from flightsvc.web.body import read_json
 from flightsvc.web.extension import extension
 from flightsvc.web.render import render_result
-from flightsvc.web.routes import add_route, new_blueprint
+from flightsvc.web.routes import add_route
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9._~:@-]{1,128}")
 
@@ -21,7 +21,7 @@ def interview_blueprint(name: str = "interview") -> Blueprint:
 
     :param name: of the blueprint; another one for a second mount in the same app.
     """
-    blueprint = new_blueprint(name)
+    blueprint = Blueprint(name, __name__)
     add_route(blueprint, "/v1/interviews/<session_id>/evaluations", "evaluations", evaluate, "POST")
     return blueprint
 

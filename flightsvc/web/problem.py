@@ -19,7 +19,7 @@ from flask import Response, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from flightsvc.errors import CallFailed, FlightSvcError, Unauthenticated
+from flightsvc.errors import CallFailed, FlightSvcError, SettingsError, Unauthenticated
 
 log = logging.getLogger("flightsvc.web")
 
@@ -67,6 +67,9 @@ def problem(
 
 def from_error(error: FlightSvcError) -> Response:
     """Any error of the tree, as its class says."""
+    if isinstance(error, SettingsError):  # for whoever runs the service, not for who asks
+        log.error("%s", error)
+        return from_unexpected(error)
     failed = error if isinstance(error, CallFailed) else None
     response = problem(
         error.status,

@@ -19,7 +19,6 @@ def render_result(result: FlightResult) -> Response:
         "Flight-Id": result.flight_id,
         "Flight-Role": result.role,
         "Flight-Fence": str(result.fence),
-        "Cache-Control": "no-store",
     }
     return Response(result.json_bytes, 200, headers, content_type=JSON)
 
