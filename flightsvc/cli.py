@@ -15,7 +15,10 @@ from flightsvc._version import __version__
 from flightsvc.errors import SettingsError
 
 #: a further sub-command is one line here
-COMMANDS = ("flightsvc.model_server.cli",)
+COMMANDS = (
+    "flightsvc.demo.cli",
+    "flightsvc.model_server.cli",
+)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -24,7 +24,8 @@
     │   ├── AttemptTimeout         one attempt took longer than its timeout
     │   └── BudgetExhausted        the whole budget of the stage is used up
     └── ProviderError              the model, or the way to it
-        ├── ProviderUnreachable    no connection, a reset, a cut answer
+        ├── ProviderUnreachable    no connection, or it broke
+        │   └── AnswerCut          the answer ended before it was whole
         ├── ProviderTimeout        connect, first byte or between bytes
         ├── ProviderUnavailable    it answered 5xx
         ├── ProviderRateLimited    it answered 429
@@ -275,6 +276,12 @@ class ProviderUnreachable(ProviderError):
     """The connection to the model could not be made, or broke."""
 
     default_code = "PROVIDER_UNREACHABLE"
+
+
+class AnswerCut(ProviderUnreachable):
+    """The model's answer ended before it was whole."""
+
+    default_code = "AI_ANSWER_INCOMPLETE"
 
 
 class ProviderTimeout(ProviderError):

@@ -46,14 +46,15 @@ class Round:
     calls: Calls
 
     def rows(self) -> list[Row]:
-        """The identical requests, and the others."""
+        """The identical requests and the others, where there are such."""
         same = [each for each in self.asked if each.sample == IDENTICAL]
         other = [each for each in self.asked if each.sample != IDENTICAL]
         for_same = self.calls.get(IDENTICAL.name, 0)
-        return [
+        rows = [
             Row(f"{len(same)} identical", same, for_same),
             Row(f"{len(other)} different", other, sum(self.calls.values()) - for_same),
         ]
+        return [row for row in rows if row.asked]
 
 
 def by_worker(asked: Sequence[Asked], served_by: Mapping[str, int]) -> list[Row]:

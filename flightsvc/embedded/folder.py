@@ -83,6 +83,8 @@ def _open_to_all(root: Path) -> bool:
 
 
 def _swept(folder: Path) -> bool:
+    if folder.is_symlink():
+        return False
     try:
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

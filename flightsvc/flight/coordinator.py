@@ -16,7 +16,7 @@ from flightsvc.flight.key import FlightKey
 from flightsvc.flight.serializer import Envelope
 from flightsvc.flight.state import Ack, Action, Failure, FlightView
 from flightsvc.settings import Settings, StageSettings
-from flightsvc.store import Names, RedisStore, Verb
+from flightsvc.store import Names, Store, Verb
 
 #: Failed ownerships of one flight after which the failure stands until its TTL.
 MAX_OWNERSHIPS = 5
@@ -104,7 +104,7 @@ class FlightCoordinator:
     :param worker: names this worker among all workers of the namespace.
     """
 
-    def __init__(self, store: RedisStore, names: Names, settings: Settings, worker: str) -> None:
+    def __init__(self, store: Store, names: Names, settings: Settings, worker: str) -> None:
         self._store = store
         self._names = names
         self._settings = settings
@@ -128,7 +128,7 @@ class FlightCoordinator:
             self._settings.takeover_detect_ms,
             self.deadline_ms(stage),
             self.live_ttl_ms,
-            _ms(stage.failure_ttl_s),
+            min(_ms(stage.failure_ttl_s), MAX_FAILURE_MS),
             self._highest_fence,
             ask.waited_fence,
             int(ask.replay),
@@ -194,7 +194,7 @@ class FlightCoordinator:
 
         :param fallback: a packed stand-in answer for those who waited.
         """
-        ttl_ms = _ms(self._settings.stage(own.key.stage).failure_ttl_s)
+        ttl_ms = min(_ms(self._settings.stage(own.key.stage).failure_ttl_s), MAX_FAILURE_MS)
         reply = self._run(
             verbs.FAIL,
             own.key,
@@ -206,7 +206,7 @@ class FlightCoordinator:
             int(failure.retryable),
             failure.status,
             min(failure.retry_after_ms, MAX_FAILURE_MS),
-            min(ttl_ms, MAX_FAILURE_MS),
+            ttl_ms,
             EVENTS_TTL_MS,
             fallback,
         )

@@ -36,7 +36,7 @@ from flightsvc.flight.solo import SoloPilot
 from flightsvc.flight.state import Action, Crashed, End, FlightView, Landed, Role
 from flightsvc.metrics import FLIGHT_ACTIONS, FLIGHT_FALLBACKS, Metrics
 from flightsvc.settings import Settings
-from flightsvc.store import Names, RedisStore, StoreError
+from flightsvc.store import Names, Store, StoreError
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class DistributedFlights:
 
     def __init__(
         self,
-        store: RedisStore,
+        store: Store,
         serializer: ResultSerializer,
         settings: Settings,
         metrics: Metrics,

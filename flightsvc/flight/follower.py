@@ -6,8 +6,9 @@ import random
 import time
 
 from flightsvc.flight.coordinator import Following, read_failure
-from flightsvc.flight.events import ASK_AGAIN, AskAgain, FlightEvent, FlightEvents
+from flightsvc.flight.events import FlightEvents
 from flightsvc.flight.local import LocalFlight
+from flightsvc.flight.reader import ASK_AGAIN, AskAgain, FlightEvent
 from flightsvc.flight.state import Crashed, End
 
 #: At most this many seconds are added to a re-ask, so that workers do not ask all at once.
@@ -40,7 +41,7 @@ class FlightFollower:
                 return _failure(news) if news.kind == "failed" else None
         finally:
             flight.on_deserted = None
-            self._events.unsubscribe(subscription)
+            self._events.unsubscribe(flight.key.flight_id, subscription)
 
 
 def _failure(event: FlightEvent) -> Crashed:

@@ -14,7 +14,7 @@ from typing import Any
 import gevent
 
 from flightsvc.metrics import COORDINATION_UP, Metrics
-from flightsvc.store import RedisStore, StoreError
+from flightsvc.store import Store, StoreError
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ PROBE_S = 0.5
 class CoordinationHealth:
     """Whether Redis can be asked."""
 
-    def __init__(self, store: RedisStore, metrics: Metrics) -> None:
+    def __init__(self, store: Store, metrics: Metrics) -> None:
         self._store = store
         self._probe: gevent.Greenlet[..., Any] | None = None
         self._looked = False

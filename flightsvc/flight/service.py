@@ -29,7 +29,7 @@ from flightsvc.flight.state import Crashed, End, Failure, FlightView, Landed, Ro
 from flightsvc.flight.tally import Tally
 from flightsvc.metrics import FLIGHT_WAITERS, FLIGHTS_IN_FLIGHT, Metrics
 from flightsvc.settings import Settings
-from flightsvc.store import RedisStore
+from flightsvc.store import open_store
 
 log = logging.getLogger(__name__)
 
@@ -227,12 +227,7 @@ class SingleFlight:
                 "FLIGHTSVC_REDIS_URL is empty and no embedded server runs; "
                 "set it, or set FLIGHTSVC_MODE=local"
             )
-        store = RedisStore(
-            settings.redis_url,
-            timeout_s=settings.redis_timeout_ms / 1000,
-            connections=settings.redis_connections,
-            metrics=self.metrics,
-        )
+        store = open_store(settings, self.metrics)
         return DistributedFlights(store, serializer, settings, self.metrics, self.worker)
 
     def _patience_s(self, key: FlightKey, deadline_s: float | None) -> float:

@@ -8,6 +8,8 @@ different question.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
+from hashlib import sha256
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -44,22 +46,21 @@ def _normalised(text: str) -> str:
     if "\0" in text:
         raise ValueError("must not hold the character U+0000")
     try:
-        text.encode("utf-8")
+        text.encode()
     except UnicodeEncodeError:
         raise ValueError("must not hold half of a surrogate pair") from None
     return normalise_answer(text)
 
 
-def _not_empty(text: str) -> str:
+def _filled(text: str) -> str:
+    text = _normalised(text)
     if not text:
         raise ValueError("must not be empty")
     return text
 
 
 Text = Annotated[str, AfterValidator(_normalised)]
-FilledText = Annotated[Text, AfterValidator(_not_empty)]
-
-
+FilledText = Annotated[str, AfterValidator(_filled)]
 QuestionNumber = (
     Annotated[int, Field(ge=1, le=1_000_000)]
     | Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,32}$")]
@@ -135,10 +136,16 @@ def flight_key(
         STAGE,
         session_id,
         str(asked.question_number),
-        hash_text(asked.answer),
+        sha256(asked.answer.encode()).hexdigest(),
         tenant=tenant,
-        variant=hash_text(asked.question, asked.resume_context, provider, model, PROMPT_VERSION),
+        variant=hash_text(asked.question, asked.resume_context, _route(provider, model)),
     )
+
+
+@lru_cache(maxsize=16)
+def _route(provider: str, model: str) -> str:
+    """Who is asked, and in which words."""
+    return hash_text(provider, model, PROMPT_VERSION)
 
 
 def messages(asked: EvaluationInput) -> tuple[Message, ...]:

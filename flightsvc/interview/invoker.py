@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
+from flightsvc.errors import FlightSvcError
 from flightsvc.flight.call import FlightContext
 from flightsvc.flight.key import FlightKey
 from flightsvc.flight.result import FlightResult
 from flightsvc.flight.service import SingleFlight
 from flightsvc.guard import AiCallGuard, Target
 from flightsvc.interview import evaluation
+from flightsvc.logs import stack_of
 from flightsvc.providers.base import Message, ModelAnswer, ModelRequest, Provider
 from flightsvc.settings import Settings
+
+log = logging.getLogger(__name__)
 
 
 class InterviewAiInvoker:
@@ -59,7 +64,15 @@ class InterviewAiInvoker:
         """One guarded call for all who ask this key; it runs in the flight's own greenlet."""
 
         def guarded(ctx: FlightContext) -> Any:
-            return self._guard.execute(stage, self._target, attempt, on_admitted=ctx.mark_running)
+            try:
+                return self._guard.execute(
+                    stage, self._target, attempt, on_admitted=ctx.mark_running
+                )
+            except FlightSvcError:
+                raise
+            except Exception as error:  # nobody who waits is told more than that it failed
+                log.error("unexpected error in flight %s\n%s", ctx.flight_id, stack_of(error))
+                raise
 
         return self._flights.run(key, guarded, queued=True)
 

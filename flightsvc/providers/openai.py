@@ -9,7 +9,7 @@ from typing import Any
 
 import urllib3
 
-from flightsvc.errors import AnswerInvalid, SettingsError
+from flightsvc.errors import AnswerCut, AnswerInvalid, SettingsError
 from flightsvc.metrics import Metrics
 from flightsvc.providers.base import ModelAnswer, ModelRequest, measured
 from flightsvc.providers.failures import body_failure, error_code, parse_json, status_failure
@@ -114,7 +114,7 @@ def _whole_text(choice: Mapping[str, Any]) -> str:
     if reason in TRUNCATED:
         raise _final("The model's answer was cut at its longest length.", "AI_ANSWER_TRUNCATED")
     if reason not in WHOLE:
-        raise AnswerInvalid("The model did not say that it finished.", code="AI_ANSWER_INCOMPLETE")
+        raise AnswerCut("The model did not say that it finished.")
     text = message.get("content")
     if text is None or (isinstance(text, str) and not text.strip()):
         raise AnswerInvalid("The model's answer is empty.", code="AI_ANSWER_EMPTY")

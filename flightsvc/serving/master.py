@@ -62,11 +62,12 @@ class Master:
         if self.arbiter is None:
             return
         cfg = self.arbiter.cfg
-        ours = cfg.settings["bind"].get() == [
-            part.strip() for part in self.settings.bind.split(",")
-        ]
-        listening = _parsed(fresh.bind) if ours else cfg.address
+        overridden = cfg.address != _parsed(self.settings.bind)
+        listening = cfg.address if overridden else _parsed(fresh.bind)
         require_private(fresh, listening)
+        unusable = [] if overridden else addresses.unusable(listening, cfg.address)
+        if unusable:
+            raise SettingsError(f"FLIGHTSVC_BIND: cannot listen on {', '.join(unusable)}")
         self.start_valkey(fresh, cfg.uid, cfg.gid)
 
     def start_valkey(self, settings: Settings, uid: int, gid: int) -> None:
@@ -125,7 +126,7 @@ def on_starting(arbiter: Arbiter) -> None:
 
 def when_ready(arbiter: Arbiter) -> None:
     """Sockets are open, no worker runs yet."""
-    listening = addresses.bound(arbiter.LISTENERS)
+    listening = addresses.bound(arbiter.LISTENERS) or arbiter.cfg.address
     try:
         # sockets handed down by systemd or over USR2 need not be what the settings say
         require_private(_settings(), listening)

@@ -42,6 +42,8 @@ def read_bytes(request: Request, limit: int) -> bytes:
     :raises PayloadTooLarge: see :func:`read_json`.
     """
     environ = request.environ
+    theirs = request.max_content_length  # of the app that mounts us
+    limit = limit if theirs is None else min(limit, theirs)
     said = environ.get("CONTENT_LENGTH") or ""
     length = int(said) if said.isdecimal() else None
     if length is not None and length > limit:

@@ -38,14 +38,9 @@ def extension() -> Extension:
 
     :raises SettingsError: the app has none.
     """
-    found = find_extension()
-    if found is None:
+    try:
+        return cast("Extension", current_app.extensions[EXTENSION])
+    except KeyError:
         raise SettingsError(
             "This app mounts a blueprint of flightsvc without the extension: call FlightSvc(app)."
-        )
-    return found
-
-
-def find_extension() -> Extension | None:
-    """The same, or None."""
-    return cast("Extension | None", current_app.extensions.get(EXTENSION))
+        ) from None

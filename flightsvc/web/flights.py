@@ -7,7 +7,7 @@ import re
 from flask import Blueprint, Response, request
 
 from flightsvc.errors import NotFound
-from flightsvc.web.extension import extension
+from flightsvc.web.extension import Extension
 from flightsvc.web.render import render_view
 from flightsvc.web.routes import add_route
 
@@ -24,9 +24,8 @@ def flights_blueprint(name: str = "flights") -> Blueprint:
     return blueprint
 
 
-def show_flight(flight_id: str) -> Response:
+def show_flight(service: Extension, flight_id: str) -> Response:
     """State, age and how many other workers wait. Another tenant's flight is not there at all."""
-    service = extension()
     tenant = service.authenticator.tenant(request)
     if _FLIGHT_ID.fullmatch(flight_id):
         view = service.flights.inspect(flight_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Blueprint, Response
 
-from flightsvc.web.extension import extension
+from flightsvc.web.extension import Extension
 from flightsvc.web.render import render_json
 from flightsvc.web.routes import add_route
 
@@ -20,14 +20,13 @@ def health_blueprint(name: str = "health") -> Blueprint:
     return blueprint
 
 
-def healthz() -> Response:
+def healthz(_service: Extension) -> Response:
     """The process answers. Nothing else is asked, Redis least of all."""
     return render_json({"status": "ok"})
 
 
-def readyz() -> Response:
+def readyz(service: Extension) -> Response:
     """Whether requests are welcome: not while draining, nor without a Redis that is required."""
-    service = extension()
     redis = service.flights.coordination
     missing = redis == "degraded" and service.settings.mode == "distributed"
     status = "draining" if service.draining else "not_ready" if missing else "ready"

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, request
 from flightsvc.errors import InvalidInput
 from flightsvc.interview.evaluation import EvaluationInput
 from flightsvc.web.body import read_json
-from flightsvc.web.extension import extension
+from flightsvc.web.extension import Extension
 from flightsvc.web.render import render_result
 from flightsvc.web.routes import add_route
 
@@ -26,9 +26,8 @@ def interview_blueprint(name: str = "interview") -> Blueprint:
     return blueprint
 
 
-def evaluate(session_id: str) -> Response:
+def evaluate(service: Extension, session_id: str) -> Response:
     """Judge one answer of a candidate."""
-    service = extension()
     tenant = service.authenticator.tenant(request)
     check_session_id(session_id)
     asked = read_json(request, EvaluationInput, service.settings.max_body_bytes)

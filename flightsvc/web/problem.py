@@ -11,7 +11,6 @@ import json
 import logging
 import math
 import re
-import traceback
 from functools import lru_cache
 from http import HTTPStatus
 
@@ -19,7 +18,8 @@ from flask import Response, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from flightsvc.errors import CallFailed, FlightSvcError, SettingsError, Unauthenticated
+from flightsvc.errors import FlightSvcError, SettingsError, Unauthenticated
+from flightsvc.logs import stack_of
 
 log = logging.getLogger("flightsvc.web")
 
@@ -70,15 +70,14 @@ def from_error(error: FlightSvcError) -> Response:
     if isinstance(error, SettingsError):  # for whoever runs the service, not for who asks
         log.error("%s", error)
         return from_unexpected(error)
-    failed = error if isinstance(error, CallFailed) else None
     response = problem(
         error.status,
         error.code,
         str(error),
         retryable=error.retryable,
         retry_after_s=error.retry_after_s,
-        flight_id=failed.flight_id if failed else "",
-        fence=failed.fence if failed else 0,
+        flight_id=getattr(error, "flight_id", ""),
+        fence=getattr(error, "fence", 0),
     )
     if isinstance(error, Unauthenticated):
         response.headers["WWW-Authenticate"] = 'Bearer realm="flightsvc"'
@@ -104,23 +103,6 @@ def from_unexpected(error: Exception) -> Response:
     log.error("unexpected error in a request\n%s", stack_of(error))
     detail = "Something went wrong on our side; it was logged."
     return problem(500, "UNEXPECTED", detail, retryable=True)
-
-
-def stack_of(error: BaseException) -> str:
-    """Types and places of an error and its causes.
-
-    Not its message: a message may quote what it stumbled over, and that may be an answer.
-    """
-    parts: list[str] = []
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        kind = type(current)
-        frames = "".join(traceback.format_tb(current.__traceback__))
-        parts.append(f"{kind.__module__}.{kind.__qualname__}\n{frames}")
-        current = current.__cause__ or current.__context__
-    return "caused by ".join(parts)
 
 
 def retry_after(seconds: float | None) -> int:

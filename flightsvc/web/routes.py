@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 from flightsvc.errors import FlightSvcError
 from flightsvc.metrics import HTTP_ANSWERS
 from flightsvc.web import problem
-from flightsvc.web.extension import find_extension
+from flightsvc.web.extension import Extension, extension
 
 View = Callable[..., WerkzeugResponse]
 
@@ -31,21 +31,24 @@ def add_route(
     problem in every app, and the handlers of the app that mounts us see nothing of ours.
 
     :param name: of the route; in metrics and ``url_for``.
+    :param view: gets the app's ``FlightSvc`` and the values in the address.
     :param method: the one that ``view`` is for (GET: HEAD too).
     :param counted: whether answers are counted by route and status.
     """
     allowed = ("GET", "HEAD", "OPTIONS") if method == "GET" else (method, "OPTIONS")
 
     def serve(**values: Any) -> WerkzeugResponse:
+        service: Extension | None = None
         try:
+            service = extension()
             asked: str = request.environ["REQUEST_METHOD"]
             if asked not in allowed:
                 raise MethodNotAllowed(allowed)
-            response = _options(allowed) if asked == "OPTIONS" else view(**values)
+            response = _options(allowed) if asked == "OPTIONS" else view(service, **values)
         except Exception as error:  # the outermost place that is ours
             response = to_problem(error)
         if counted:
-            count(name, response)
+            count(service, name, response)
         return response
 
     blueprint.add_url_rule(rule, name, serve, methods=ALL_METHODS, provide_automatic_options=False)
@@ -56,7 +59,7 @@ def handle_errors(app: Flask) -> None:
 
     def handle(error: Exception) -> WerkzeugResponse:
         response = to_problem(error)
-        count(NO_ROUTE, response)
+        count(extension(), NO_ROUTE, response)
         return response
 
     app.register_error_handler(Exception, handle)
@@ -71,9 +74,8 @@ def to_problem(error: Exception) -> WerkzeugResponse:
     return problem.from_unexpected(error)
 
 
-def count(route: str, response: WerkzeugResponse) -> None:
+def count(service: Extension | None, route: str, response: WerkzeugResponse) -> None:
     """Count one answer."""
-    service = find_extension()
     if service is not None:
         with suppress(FlightSvcError):  # no objects to count with; the answer itself says why
             service.metrics.count(HTTP_ANSWERS, route=route, status=str(response.status_code))

@@ -1,17 +1,19 @@
-"""H09, H11: owners that die, freeze, or are merely slow. Each such owner is a process of its own."""
+"""H09, H11: owners that die, freeze, or are merely slow; each in a process of its own."""
 
 from __future__ import annotations
 
 import time
 from signal import SIGCONT, SIGKILL, SIGSTOP
+from typing import Any
 
 import pytest
 
+from flightsvc.errors import CallFailed
 from flightsvc.flight import FlightKey
 from flightsvc.flight.coordinator import Ask, FlightCoordinator, Ownership
 from flightsvc.metrics import Metrics
 from flightsvc.settings import Settings
-from flightsvc.store import Names, RedisStore
+from flightsvc.store import Names, open_store
 from tests.flight.conftest import Worker
 from tests.flight.flying import QUICK, Caller, Model, ask, await_following, count, values
 from tests.flight.processes.handle import Child
@@ -96,7 +98,8 @@ def test_h11_an_owner_that_wakes_after_its_successor_publishes_nothing(
         got = child.counts()
         assert got["flight.lost.scoring.stale"] == 1
         assert "flight.ends.scoring.stored" not in got
-        events = redis_server.client().xrange(Names(namespace, 16).flight(KEY.flight_id)["events"])
+        client: Any = redis_server.client()
+        events = client.xrange(Names(namespace, 16).flight(KEY.flight_id)["events"])
         ends = [fields[b"fence"] for _, fields in events if fields[b"kind"] == b"succeeded"]
         assert ends == [str(successor.fence).encode()]
 
@@ -126,7 +129,7 @@ def test_h11_an_owner_that_wakes_before_its_successor_ends_stops_its_call(
 def silent(redis_server: RedisServer, namespace: str) -> FlightCoordinator:
     """Acquires like a worker, and never beats: an owner that dies at once."""
     settings = Settings(takeover_detect_ms=100, heartbeat_ms=50)
-    store = RedisStore(redis_server.url, timeout_s=1, connections=1, metrics=Metrics.off())
+    store = open_store(Settings(redis_url=redis_server.url, redis_timeout_ms=1000), Metrics.off())
     return FlightCoordinator(store, Names(namespace, 16), settings, "silent")
 
 
@@ -142,7 +145,8 @@ def test_h09_a_request_that_kills_its_owners_does_not_kill_them_all(
     caller = Caller(worker(heartbeat_ms=50, takeover_detect_ms=100), KEY, model := Model())
     # then the flight has failed, for this caller and for the next
     error = caller.error()
-    assert getattr(error, "code", None) == "FLIGHT_OWNERS_LOST"
-    assert getattr(error, "status", None) == 503
-    assert getattr(error, "retry_after_s", None) > 1
+    assert isinstance(error, CallFailed)
+    assert (error.code, error.status) == ("FLIGHT_OWNERS_LOST", 503)
+    assert error.retry_after_s is not None
+    assert error.retry_after_s > 1
     assert model.calls == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from flightsvc.flight.serializer import Payload, ResultSerializer
 from flightsvc.flight.state import Ack, Failure
 from flightsvc.metrics import Metrics
 from flightsvc.settings import Settings
-from flightsvc.store import Names, RedisStore
+from flightsvc.store import Names, open_store
 from tests.support.redis_server import RedisServer
 
 KEY = FlightKey("scoring", "s1", "an answer")
@@ -33,7 +34,7 @@ WRITES: dict[str, Write] = {
 
 @pytest.fixture
 def coordinator(redis_server: RedisServer, namespace: str) -> Iterator[FlightCoordinator]:
-    store = RedisStore(redis_server.url, timeout_s=1, connections=1, metrics=Metrics.off())
+    store = open_store(Settings(redis_url=redis_server.url, redis_timeout_ms=1000), Metrics.off())
     yield FlightCoordinator(store, Names(namespace, 16), Settings(), "a-worker")
     store.close()
 
@@ -100,9 +101,10 @@ def test_a_finish_that_is_told_twice_is_one_finish_and_another_end_is_refused(
     other = ResultSerializer(1_000).pack(Payload("json", b'"other"'))
     assert coordinator.finish(own, other) is Ack.CONFLICT
     assert coordinator.fail(own, Failure.of(ValueError())) is Ack.CONFLICT
-    ends = redis_server.client().xrange(names["events"])
+    client: Any = redis_server.client()
+    ends = client.xrange(names["events"])
     assert [fields[b"kind"] for _, fields in ends] == [b"owned", b"succeeded"]
-    assert redis_server.client().get(names["result"]) == ENVELOPE.blob
+    assert client.get(names["result"]) == ENVELOPE.blob
 
 
 def test_invariant_1_fences_rise_also_where_redis_lost_its_data(

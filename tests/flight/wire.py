@@ -63,7 +63,7 @@ class Wire:
         return self._plan(Incident(word))
 
     def lose_reply(self, word: bytes) -> Incident:
-        """The next request with this word is carried out; the connection breaks before its reply."""
+        """The next request with this word is carried out, but its reply is lost: a broken line."""
         return self._plan(Incident(word, loses=True))
 
     def mend(self) -> None:

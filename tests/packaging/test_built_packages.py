@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import shutil
-import site
 import subprocess
 import sys
 import tarfile
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.processes import ROOT
 from tests.service.gunicorn_master import Master
@@ -43,7 +44,7 @@ def build(source: Path, kind: str) -> Path:
 
 @dataclass(frozen=True)
 class Installed:
-    """A clean environment with the built package; its dependencies are those of this one."""
+    """A clean environment: the built package, what it says it requires, and nothing else."""
 
     folder: Path
 
@@ -61,9 +62,30 @@ def install(wheel: Path, folder: Path) -> Installed:
     pip = (sys.executable, "-m", "pip", "--python", there.python, "install", "--quiet")
     run(*pip, "--no-deps", "--no-index", wheel, cwd=folder)
     target = Path(there.says("import site; print(site.getsitepackages()[0])"))
-    # after the install, so that it cannot be satisfied by what is installed here
-    (target / "dependencies.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    (own,) = importlib.metadata.distributions(name="flightsvc", path=[str(target)])
+    for name in required(own, frozenset(), {}):
+        link(importlib.metadata.distribution(name), target)
     return there
+
+
+def required(
+    package: importlib.metadata.Distribution, extras: frozenset[str], found: dict[str, set[str]]
+) -> dict[str, set[str]]:
+    """All that a package needs, and what that needs: name → extras."""
+    for text in package.requires or ():
+        need = Requirement(text)
+        wanted = [not need.marker or need.marker.evaluate({"extra": e}) for e in ("", *extras)]
+        if any(wanted) and not {"", *need.extras} <= found.get(need.name, set()):
+            found.setdefault(need.name, set()).update({"", *need.extras})
+            required(importlib.metadata.distribution(need.name), frozenset(need.extras), found)
+    return found
+
+
+def link(package: importlib.metadata.Distribution, target: Path) -> None:
+    """Have a package of this environment in another one too, without copying or downloading."""
+    for top in {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
+        if not (target / top).exists():
+            (target / top).symlink_to(Path(str(package.locate_file(top))))
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +129,13 @@ def test_it_is_imported_from_there_and_typed(installed: Installed) -> None:
     assert (package / "py.typed").is_file()
     modules = {path.relative_to(ROOT) for path in (ROOT / "flightsvc").rglob("*.py")}
     assert {m for m in modules if not (package.parent / m).is_file()} == set()
+
+
+def test_only_what_it_requires_is_there(installed: Installed) -> None:
+    for name in ("gevent", "redis", "flask", "gunicorn", "zlib_ng", "pybreaker", "retrying"):
+        installed.says(f"import {name}")
+    there = installed.says("import importlib.util as u; print(u.find_spec('pytest'))")
+    assert there == "None"
 
 
 def test_the_command_says_its_version(installed: Installed) -> None:

@@ -13,7 +13,7 @@ from flightsvc.flight import verbs
 from flightsvc.flight.coordinator import FlightCoordinator
 from flightsvc.metrics import Metrics
 from flightsvc.settings import Settings
-from flightsvc.store import Names, RedisStore, Verb
+from flightsvc.store import Names, Verb, open_store
 from tests.support.redis_server import RedisServer
 
 DETECT_MS = 5_000
@@ -70,7 +70,9 @@ class Desk:
         self.client: Any = server.client()
         self.names = Names(namespace, SHARDS)
         self.keys = self.names.flight(self.flight_id)
-        self.store = RedisStore(server.url, timeout_s=5, connections=4, metrics=Metrics.off())
+        self.store = open_store(
+            Settings(redis_url=server.url, redis_timeout_ms=5000), Metrics.off()
+        )
 
     def run(self, verb: Verb, *each: str | int | bytes, **given: str | int) -> Reply:
         """Run a script for this desk's flight.
@@ -82,7 +84,7 @@ class Desk:
         keys = {**self.keys, "wake": self.names.wake(str(words["worker"]))}
         reply = self.store.run(verb, verb.key_list(keys), [*(words[a] for a in verb.args), *each])
         self.check_ttls()
-        return list(_text(reply))
+        return list(_text(reply if isinstance(reply, list) else [reply]))
 
     def beat(self, *owned: tuple[str, str, str], live_ttl_ms: int = 30_000) -> Reply:
         """Run the script of the heartbeat for flights of this desk's shard.

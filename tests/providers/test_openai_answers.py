@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from flightsvc.errors import (
+    AnswerCut,
     AnswerInvalid,
     ProviderError,
     ProviderRateLimited,
@@ -158,10 +159,6 @@ def test_h24_fields_that_say_no_error_do_not_harm(
         (whole(message=None), "AI_ANSWER_EMPTY", True),
         (whole(message={"content": None}), "AI_ANSWER_EMPTY", True),
         (whole(message={"content": " \n\u3000"}), "AI_ANSWER_EMPTY", True),
-        (whole(finish_reason=None), "AI_ANSWER_INCOMPLETE", True),
-        (whole(finish_reason=7), "AI_ANSWER_INCOMPLETE", True),
-        (whole(finish_reason="tool_calls"), "AI_ANSWER_INCOMPLETE", True),
-        ({"choices": [{"message": {"content": SAID}}]}, "AI_ANSWER_INCOMPLETE", True),
         (whole(finish_reason="length"), "AI_ANSWER_TRUNCATED", False),
         (whole(finish_reason="content_filter"), "AI_CONTENT_FILTERED", False),
         (whole(message={"content": None, "refusal": SAID}), "AI_CONTENT_FILTERED", False),
@@ -174,6 +171,24 @@ def test_what_is_not_a_whole_answer_is_invalid(
     error = failure(provider, ask())
     assert type(error) is AnswerInvalid
     assert (error.code, error.retryable) == (code, retryable)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        whole(finish_reason=None),
+        whole(finish_reason=7),
+        whole(finish_reason="tool_calls"),
+        {"choices": [{"message": {"content": SAID}}]},
+    ],
+)
+def test_h25_an_answer_that_does_not_say_that_it_ended_is_cut(
+    server: ModelServerProcess, provider: Provider, ask: Ask, body: Any
+) -> None:
+    server.script([{"behave": {"body": body}}])
+    error = failure(provider, ask())
+    assert type(error) is AnswerCut
+    assert (error.code, error.retryable) == ("AI_ANSWER_INCOMPLETE", True)
 
 
 def test_a_body_that_is_not_what_its_encoding_says_is_invalid(

@@ -26,7 +26,7 @@ _LISTENING = re.compile(r"Listening at: http://([0-9.]+:[1-9][0-9]*)")
 class Master:
     """A gunicorn master on a free port, in a session and with a temporary folder of its own.
 
-    :param env: settings by their full names.
+    :param env: settings by their full names; an empty one is left out.
     :param options: further words of gunicorn's command line.
     :param app: what is served.
     :param config: gunicorn's ``-c``.
@@ -53,7 +53,8 @@ class Master:
             if not name.startswith(("FLIGHTSVC_", "_FLIGHTSVC_", "GUNICORN_"))
         }
         ours = {"FLIGHTSVC_BIND": "127.0.0.1:0", "TMPDIR": str(self.folder)}
-        self._env = {**clean, **ours, **(env or {})}
+        given = {**clean, **ours, **(env or {})}
+        self._env = {name: value for name, value in given.items() if value}
         self._command = [*gunicorn, "-c", config, *options, app]
         self._cwd = cwd
         self._workers = int(self._env.get("FLIGHTSVC_WORKERS", 2))
@@ -113,9 +114,9 @@ class Master:
     @property
     def url(self) -> str:
         """Its address, without a slash at the end."""
-        found = _LISTENING.search(self.log())
+        found = _LISTENING.findall(self.log())
         assert found, "no address yet"
-        return f"http://{found[1]}"
+        return f"http://{found[-1]}"
 
     def get(self, path: str = "/") -> Reply:
         """One request on a new connection."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,22 @@ def test_hup_cannot_take_the_tokens_from_a_public_address(tmp_path: Path) -> Non
         master.reload()
         assert "FLIGHTSVC_API_TOKENS" in master.log()
         assert master.told()["namespace"] == "with"
+
+
+def test_hup_moves_the_service_and_refuses_an_address_that_is_taken(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    write(file, namespace='"first"', bind='"127.0.0.1:0"')
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        Master({"FLIGHTSVC_CONFIG": str(file), "FLIGHTSVC_BIND": ""}) as master,
+    ):
+        write(file, namespace='"second"', bind=f'"127.0.0.1:{taken.getsockname()[1]}"')
+        master.reload()
+        assert "cannot listen on" in master.log()
+        assert master.told()["namespace"] == "first"
+        write(file, namespace='"third"', bind='"localhost:0"')
+        master.reload()
+        assert master.told()["namespace"] == "third"
 
 
 def test_hup_starts_a_valkey_where_one_is_wanted_now(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from flightsvc import app
+from flightsvc.serving import worker
 from tests.processes import alive, ask, wait_until
 from tests.service.gunicorn_master import Master
 from tests.support.service import post_json
@@ -42,6 +44,15 @@ def test_workers_have_the_lowest_free_numbers() -> None:
         os.kill(first["1"], signal.SIGKILL)
         wait_until(lambda: not alive(first["1"]) and len(master.children()) == 3)
         wait_until(lambda: slots(master, 3)["1"] != first["1"])
+
+
+def test_the_master_forks_workers_without_threads_of_its_own() -> None:
+    with Master(options=("-b", "localhost:0"), app="wsgi:app") as master:
+        assert len(list(Path(f"/proc/{master.pid}/task").iterdir())) == 1
+
+
+def test_app_and_worker_mean_the_same_variable() -> None:
+    assert worker.EMBEDDED_URL == app.EMBEDDED_URL
 
 
 def ask_often(master: Master, count: int) -> set[int]:

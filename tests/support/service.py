@@ -69,10 +69,16 @@ class Service:
         taken over from the environment.
     :param workers: gunicorn worker processes.
     :param app: what gunicorn serves, importable from the checkout.
+    :param options: further words of gunicorn's command line.
     """
 
     def __init__(
-        self, env: Mapping[str, str] | None = None, *, workers: int = 2, app: str = "wsgi:app"
+        self,
+        env: Mapping[str, str] | None = None,
+        *,
+        workers: int = 2,
+        app: str = "wsgi:app",
+        options: tuple[str, ...] = (),
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="flightsvc-test-")
         self._log = Path(self._folder.name, "log")
@@ -90,7 +96,7 @@ class Service:
         }
         self._command = [
             *(sys.executable, "-m", "gunicorn"),
-            *("-c", str(ROOT / "gunicorn.conf.py"), app),
+            *("-c", str(ROOT / "gunicorn.conf.py"), *options, app),
         ]
         self._process: subprocess.Popen[bytes] | None = None
         #: address without a slash at the end; known after the start

@@ -14,6 +14,7 @@ from collections import Counter
 from typing import Any
 
 import gevent
+from gevent.fileobject import FileObject
 
 from flightsvc.errors import FlightSvcError
 from flightsvc.flight import FlightContext, FlightKey, SingleFlight
@@ -86,7 +87,7 @@ def main() -> None:
     url, namespace, settings = sys.argv[1:4]
     flights = SingleFlight.from_url(url, namespace=namespace, **json.loads(settings))
     say("ready", worker=flights.worker)
-    for line in sys.stdin:
+    for line in FileObject(sys.stdin.fileno(), "r", close=False):
         order = json.loads(line)
         do = order.pop("do")
         if do == "run":

@@ -1,9 +1,9 @@
-"""One Redis server (or Valkey): two pools, scripts, and one class of error.
+"""What the rest of flightsvc may ask of Redis, and one class of error for all that goes wrong.
 
-Commands share a small blocking pool, so that any number of callers costs a worker the same
-few connections; waiting for a free one is not a failure. Blocking reads have a connection of
-their own, whose timeout lies above the blocking time. Nothing is ever sent twice by the
-client library: who may ask again, and with what token, is for the protocol to say.
+Commands share a few connections, so that any number of callers costs a worker the same;
+waiting for a free one is not a failure. Blocking reads have connections of their own, whose
+timeout lies above the blocking time. Nothing is ever sent twice by the client library: who may
+ask again, and with what token, is for the protocol to say.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from typing import Any
 
 import redis
 import redis.exceptions as upstream
-from redis.backoff import NoBackoff
+from gevent.lock import BoundedSemaphore
+from redis.cluster import RedisCluster
 from redis.commands.core import Script
-from redis.connection import BlockingConnectionPool, ConnectionPool, parse_url
-from redis.retry import Retry
 
-from flightsvc.errors import SettingsError
 from flightsvc.metrics import REDIS_ERRORS, REDIS_TIME, Metrics
 from flightsvc.store import scripts
 from flightsvc.store.errors import StoreError, wrap
@@ -30,46 +28,33 @@ BLOCK_S = 0.5
 
 Fields = dict[bytes, bytes]
 Entries = list[tuple[bytes, Fields]]
+Client = redis.Redis | RedisCluster
 
 
-def _connection_options(url: str, timeout_s: float) -> dict[str, Any]:
-    """What every connection is made with; ours win over the URL's query string."""
-    try:
-        options: dict[str, Any] = dict(parse_url(url))  # type: ignore[no-untyped-call]
-    except ValueError as error:
-        raise SettingsError(f"FLIGHTSVC_REDIS_URL is not a Redis URL: {error}") from None
-    for ours in ("max_connections", "timeout", "decode_responses", "retry_on_timeout"):
-        options.pop(ours, None)
-    return options | {
-        "socket_timeout": timeout_s,
-        "socket_connect_timeout": timeout_s,
-        "retry": Retry(NoBackoff(), 0),
-        "protocol": 2,
-        "driver_info": None,
-        "decode_responses": False,
-    }
+class Store:
+    """Scripts, blocking reads and small questions, over two clients of the same Redis.
 
-
-class RedisStore:
-    """Commands and blocking reads against one server.
-
-    :param url: ``redis://``, ``rediss://`` or ``unix://``.
-    :param timeout_s: longest wait for the answer to a command, in seconds.
-    :param connections: size of the pool for commands; one connection more reads.
+    :param commands: for everything that answers at once.
+    :param reads: for blocking reads; its socket timeout lies above ``BLOCK_S``.
+    :param connections: how many commands may be under way at once.
+    :param one_slot_a_read: a blocking read may name streams of one shard only.
     :param metrics: where command times and errors are counted.
-    :raises SettingsError: if the URL cannot be read.
     """
 
-    def __init__(self, url: str, *, timeout_s: float, connections: int, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        commands: Client,
+        reads: Client,
+        *,
+        connections: int,
+        one_slot_a_read: bool,
+        metrics: Metrics,
+    ) -> None:
+        self._commands = commands
+        self._reads = reads
+        self._places = BoundedSemaphore(connections)
+        self.one_slot_a_read = one_slot_a_read
         self._metrics = metrics
-        commands = BlockingConnectionPool(  # type: ignore[no-untyped-call]
-            max_connections=connections, timeout=None, **_connection_options(url, timeout_s)
-        )
-        reads = ConnectionPool(
-            max_connections=2, **_connection_options(url, BLOCK_S + max(timeout_s, 0.25))
-        )
-        self._commands = redis.Redis(connection_pool=commands)
-        self._reads = redis.Redis(connection_pool=reads)
         self._scripts: dict[str, Script] = {}
 
     def run(self, verb: Verb, keys: Sequence[str], args: Sequence[str | bytes | int]) -> Any:
@@ -82,23 +67,25 @@ class RedisStore:
         if script is None:
             script = self._commands.register_script(scripts.source(verb.name))
             self._scripts[verb.name] = script
-        began = time.perf_counter()
-        try:
-            return script(keys=keys, args=args)
-        except (upstream.RedisError, OSError) as error:
-            raise self._counted(wrap(error)) from error
-        finally:
-            self._metrics.time(REDIS_TIME, time.perf_counter() - began, verb=verb.name)
+        with self._places:
+            began = time.perf_counter()
+            try:
+                return script(keys=keys, args=args)
+            except (upstream.RedisError, OSError) as error:
+                raise self._counted(wrap(error)) from error
+            finally:
+                self._metrics.time(REDIS_TIME, time.perf_counter() - began, verb=verb.name)
 
     def ping(self) -> None:
         """Ask for a sign of life.
 
         :raises StoreError: if there is none.
         """
-        try:
-            self._commands.ping()
-        except (upstream.RedisError, OSError) as error:
-            raise wrap(error) from error
+        with self._places:
+            try:
+                self._commands.ping()
+            except (upstream.RedisError, OSError) as error:
+                raise wrap(error) from error
 
     def read(self, cursors: Mapping[str, str]) -> list[tuple[str, Entries]]:
         """Block until one of the streams has entries after its cursor, at most ``BLOCK_S``.
@@ -145,8 +132,8 @@ class RedisStore:
 
     def close(self) -> None:
         """Close every connection."""
-        self._commands.connection_pool.disconnect()
-        self._reads.connection_pool.disconnect()
+        self._commands.close()
+        self._reads.close()
 
     def _counted(self, error: StoreError) -> StoreError:
         self._metrics.count(REDIS_ERRORS, kind=error.kind)

@@ -1,0 +1,265 @@
+"""What README.md and docs/ say is so: programs run, names exist, links lead on."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from flightsvc import FlightKey, SingleFlight, errors
+from flightsvc.app import close_worker, create_app
+from flightsvc.cli import make_parser
+from flightsvc.demo.load import Asked
+from flightsvc.demo.report import table
+from flightsvc.demo.samples import IDENTICAL
+from flightsvc.demo.tally import Round
+from flightsvc.interview.evaluation import EvaluationInput
+from flightsvc.metrics.names import METRICS
+from flightsvc.settings import STAGE_DEFAULTS, Settings, StageSettings, load_settings
+from tests.processes import ROOT
+from tests.service.gunicorn_master import Master
+from tests.support.redis_server import RedisServer
+from tests.support.service import ask, post_json
+
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+REDIS_URL = "redis://127.0.0.1:6379/0"
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks of a language, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def block(text: str, language: str, word: str) -> str:
+    """The one block that holds a word."""
+    (found,) = [each for each in blocks(text, language) if word in each]
+    return found
+
+
+def rows(text: str) -> list[list[str]]:
+    """The rows of all Markdown tables."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def run_program(code: str, redis: RedisServer, folder: Path) -> list[str]:
+    """Run a program with the server's address in the place of the printed one; what it prints."""
+    assert REDIS_URL in code
+    script = folder / "program.py"
+    script.write_text(code.replace(REDIS_URL, redis.url), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+# -- the programs run --------------------------------------------------------------------------
+
+
+def test_the_library_program_runs(own_redis: RedisServer, tmp_path: Path) -> None:
+    printed = run_program(block(page("README.md"), "python", "from_url"), own_redis, tmp_path)
+
+    roles = [line.split(" ", 1)[0] for line in printed]
+    rest = {line.split(" ", 1)[1] for line in printed}
+    assert roles == ["owner", "follower"]
+    assert len(rest) == 1
+
+
+def test_the_library_page_runs_from_top_to_bottom(own_redis: RedisServer, tmp_path: Path) -> None:
+    *program, end = blocks(page("docs/library.md"), "python")
+    check = """
+callers = [gevent.spawn(score, "s-1", answer) for answer in (" fine ", "fine")]
+print([caller.get() for caller in callers], len({caller.get()["score"] for caller in callers}))
+callers = [gevent.spawn(judged, "s-1", "fine") for _ in range(5)]
+print([caller.get() for caller in callers])
+counted = flights.metrics.snapshot()
+print(sum(count for name, count in counted.items() if name.startswith("flight.calls.scoring")))
+"""
+    printed = run_program("\n".join([*program, check, end]), own_redis, tmp_path)
+
+    assert printed[1] == str([{"score": 4}] * 5)
+    assert float(printed[2]) == 2
+
+
+def test_the_blueprint_program_serves(tmp_path: Path) -> None:
+    readme = page("README.md")
+    (tmp_path / "host.py").write_text(block(readme, "python", "FlightSvc(app)"), encoding="utf-8")
+    command = shlex.split(block(readme, "sh", "host:app"))
+    assert command[:2] == ["gunicorn", "-c"]
+    config, app = command[2:]
+    env = {"PYTHONPATH": str(ROOT), "FLIGHTSVC_SIMULATED_LATENCY_MS": "10"}
+
+    with Master(env, config=config, app=app, cwd=tmp_path) as host:
+        asked = json.loads(IDENTICAL.body)
+        judged = post_json(host.url + "/ai/v1/interviews/s-1/evaluations", asked)
+        shown = ask(host.url + "/ai/v1/flights/" + judged.headers["flight-id"])
+        text = b"A long text."
+        first, again = (ask(host.url + "/summaries/7", "POST", body=text) for _ in range(2))
+
+    assert (judged.status, shown.status) == (200, 200)
+    assert shown.json()["state"] == "SUCCEEDED"
+    assert (first.headers["flight-role"], first.json()) == ("owner", {"summary": "A long text."})
+    assert again.headers["flight-role"] in ("replay", "l1")
+
+
+def test_the_mounted_app_asks_who_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"MODE": "local", "SIMULATED_LATENCY_MS": "0"}.items():
+        monkeypatch.setenv(f"FLIGHTSVC_{name}", value)
+    host: dict[str, Any] = {"__name__": "host"}
+    exec(block(page("docs/mounting.md"), "python", "tenant_of"), host)
+    app: Flask = host["create_app"]()
+    client = app.test_client()
+    asked = json.loads(IDENTICAL.body)
+
+    before = client.post("/ai/v1/interviews/s-1/evaluations", json=asked)
+    client.post("/login/acme")
+    after = client.post("/ai/v1/interviews/s-1/evaluations", json=asked)
+    old = client.post("/old/v1/interviews/s-1/evaluations", json=asked)
+    close_worker(app)
+
+    assert [reply.status_code for reply in (before, after, old)] == [401, 200, 200]
+    assert old.headers["Flight-Role"] == "l1"
+
+
+def test_the_rights_suffice(own_redis: RedisServer) -> None:
+    rights = shlex.split(block(page("docs/running.md"), "text", "ACL SETUSER"))
+    client = own_redis.client()
+    client.execute_command(*rights)
+    user, password = rights[2], rights[4].removeprefix(">")
+    url = f"unix://{user}:{password}@{own_redis.socket_path}"
+    first, second = (
+        SingleFlight.from_url(url, namespace="shop", heartbeat_ms=50, takeover_detect_ms=200)
+        for _ in range(2)
+    )
+
+    key = FlightKey("scoring", "s-1")
+    made = first.run(key, lambda ctx: 1)
+    kept = second.run(key, lambda ctx: 2)
+    anew = second.run(key, lambda ctx: 3, replay=False)
+    view = first.inspect(key.flight_id)
+    for flights in (first, second):
+        flights.close()
+
+    assert [result.role for result in (made, kept, anew)] == ["owner", "replay", "owner"]
+    assert view is not None
+    assert client.execute_command("ACL", "LOG") == []
+
+
+# -- the names exist ---------------------------------------------------------------------------
+
+
+def test_the_commands_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", page("Makefile"), re.MULTILINE))
+    for text in map(page, ("README.md", "CHANGELOG.md")):
+        lines = [*re.findall(r"`([^`\n]+)`", text), *"".join(blocks(text, "sh")).splitlines()]
+        for line in lines:
+            words = line.split()
+            if words[0] == "make":
+                assert words[1] in targets, line
+            if words[0].endswith("flightsvc") and len(words) > 1:
+                make_parser().parse_args(words[1:])  # an unknown one ends the process
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_the_variables_exist(path: Path) -> None:
+    known = {f"FLIGHTSVC_{name.upper()}" for name in Settings.model_fields}
+    known |= {"FLIGHTSVC_CONFIG", "FLIGHTSVC_TEST_STRICT", "FLIGHTSVC_STAGES__", "FLIGHTSVC_"}
+    known |= {
+        f"FLIGHTSVC_STAGES__{stage.upper()}__{name.upper()}"
+        for stage in STAGE_DEFAULTS
+        for name in StageSettings.model_fields
+    }
+    assert set(re.findall(r"\bFLIGHTSVC_\w*", path.read_text(encoding="utf-8"))) <= known
+
+
+def test_the_settings_of_the_service_are_valid() -> None:
+    lines = block(page("README.md"), "sh", "export").splitlines()
+    exported = dict(shlex.split(line)[1].split("=", 1) for line in lines if "export" in line)
+
+    settings = load_settings(exported)
+
+    assert settings.provider == "openai"
+    assert dict(settings.api_tokens) == {"a-long-random-token": "acme"}
+
+
+def test_the_routes_exist() -> None:
+    app = create_app(Settings(mode="local"))
+    served = {rule.rule for rule in app.url_map.iter_rules()}
+    said = re.findall(r"^\| `(?:GET|POST) ([^`]+)` \|", page("README.md"), re.MULTILINE)
+
+    assert {re.sub(r"<\w+>", "{}", rule) for rule in served} == {
+        re.sub(r"\{\w+\}", "{}", rule) for rule in said
+    }
+
+
+def test_the_curl_line_is_a_valid_request() -> None:
+    (command,) = [each for each in blocks(page("README.md"), "sh") if each.startswith("curl ")]
+    words = shlex.split(command.replace("\\\n", " "))
+
+    EvaluationInput.model_validate_json(words[words.index("-d") + 1])
+
+
+def test_the_errors_are_those_of_the_tree() -> None:
+    tree = {
+        (kind.default_code, kind.status)
+        for _, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, errors.FlightSvcError)
+    }
+    said = {
+        (row[1].strip("`"), int(row[0]))
+        for row in rows(page("docs/running.md"))
+        if re.fullmatch(r"[1-5]\d\d", row[0])
+    }
+
+    assert len(said) > 15
+    assert said <= tree
+
+
+def test_the_metrics_exist() -> None:
+    said = {row[0].strip("`") for row in rows(page("docs/running.md")) if "." in row[0]}
+
+    assert len(said) > 5
+    assert said <= {metric.name for metric in METRICS}
+
+
+def test_the_demo_s_table_is_the_one_that_is_printed() -> None:
+    asked = [Asked("x", IDENTICAL, None, "", 1.0)]
+    heading = table([Round("at once", asked, {})], {}).splitlines()[0].replace(" error", "")
+
+    assert heading.replace(" ", "") in page("README.md").replace(" ", "")
+
+
+# -- the links lead on -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_lead_to_files(path: Path) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8"))
+    inside = [link for link in links if not re.match(r"https?://", link)]
+
+    assert [link for link in inside if not (path.parent / link).exists()] == []
+
+
+def test_every_page_is_linked() -> None:
+    linked = set(re.findall(r"\]\(docs/([^)]+)\)", page("README.md")))
+
+    assert linked >= {path.name for path in (ROOT / "docs").glob("*.md")}
