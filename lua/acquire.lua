@@ -42,7 +42,7 @@ local wants_replay, may_own = ARGV[13] == '1', ARGV[14] == '1'
 
 local m = redis.call('HMGET', KEYS[1], 'state', 'fence', 'owner', 'digest', 'ownerships', 'silent',
   'heartbeat', 'deadline', 'events_from', 'result_fence', 'error_type', 'code', 'retryable', 'status',
-  'not_before')
+  'not_before', 'action')
 local state, fence, owner = m[1], m[2], m[3]
 local ownerships, silent = tonumber(m[5] or 0), tonumber(m[6] or 0)
 
@@ -57,10 +57,13 @@ local function own(action, count, silences)
   local last = tonumber(redis.call('GET', KEYS[6]) or 0)
   local number = text(math.max(last + 1, us, tonumber(ARGV[11]) + 1))
   redis.call('SET', KEYS[6], number)
+  -- the ownership before this one may still be read, those before it not
+  if m[9] then redis.call('XTRIM', KEYS[3], 'MINID', m[9]) end
+  redis.call('HDEL', KEYS[4], ARGV[3])
   redis.call('HSET', KEYS[1], 'state', 'PENDING', 'fence', number, 'owner', token, 'worker', ARGV[3],
     'tenant', ARGV[4], 'stage', ARGV[5], 'digest', digest, 'ownerships', count, 'silent', silences,
     'created', text(ms), 'heartbeat', text(ms), 'deadline', text(ms + ARGV[8]), 'seq', 0,
-    'events_from', announce(number))
+    'action', action, 'events_from', announce(number))
   redis.call('HDEL', KEYS[1], 'error_type', 'code', 'retryable', 'status', 'not_before')
   redis.call('PEXPIRE', KEYS[1], live_ttl)
   redis.call('ZADD', KEYS[5], ms, id)
@@ -87,7 +90,12 @@ local function give_up()
 end
 
 local function last_event()
-  if redis.call('EXISTS', KEYS[3]) == 0 then return announce(fence) end
+  if redis.call('EXISTS', KEYS[3]) == 0 then
+    -- what it held is gone: the owner appends from the start again
+    m[9] = announce(fence)
+    redis.call('HSET', KEYS[1], 'events_from', m[9], 'seq', 0)
+    return m[9]
+  end
   local info = redis.call('XINFO', 'STREAM', KEYS[3])
   for i = 1, #info, 2 do
     if info[i] == 'last-generated-id' then return info[i + 1] end
@@ -98,7 +106,8 @@ local function follow(patience)
   -- a full server refuses this write: waiting works without it, only cancelling does not see us
   redis.pcall('HSET', KEYS[4], ARGV[3], text(ms + 2 * detect))
   redis.pcall('PEXPIRE', KEYS[4], live_ttl)
-  return {'FOLLOWER_WAIT', fence, m[9], last_event(), text(patience)}
+  local last = last_event()
+  return {'FOLLOWER_WAIT', fence, m[9], last, text(patience)}
 end
 
 if not state then return own('OWNER_NEW', 1, 0) end
@@ -108,7 +117,7 @@ local flying = state == 'PENDING' or state == 'RUNNING'
 if flying and owner == token then
   redis.call('HSET', KEYS[1], 'heartbeat', text(ms))
   redis.call('PEXPIRE', KEYS[1], live_ttl)
-  return {ownerships == 1 and 'OWNER_NEW' or 'OWNER_TAKEOVER', fence, ownerships}
+  return {m[16], fence, ownerships}
 end
 
 local answered = tonumber(m[10] or 0)

@@ -15,6 +15,11 @@ local flying = m[1] == 'PENDING' or m[1] == 'RUNNING'
 if not flying or m[2] ~= ARGV[1] or m[3] ~= ARGV[2] then return {'STALE', 0} end
 
 local first, expected = tonumber(ARGV[4]), tonumber(m[4])
+-- it always holds the owner's first event: an empty stream was deleted or trimmed under us
+if expected > 0 and redis.call('XLEN', KEYS[2]) == 0 then
+  expected = 0
+  redis.call('HSET', KEYS[1], 'seq', 0)
+end
 if first > expected then return {'GAP', expected} end
 for i = 5 + expected - first, #ARGV do
   redis.call('XADD', KEYS[2], '*', 'kind', 'chunk', 'fence', ARGV[2], 'seq', expected, 'data', ARGV[i])

@@ -16,7 +16,6 @@ import redis
 import redis.exceptions as upstream
 from gevent.lock import BoundedSemaphore
 from redis.cluster import RedisCluster
-from redis.commands.core import Script
 
 from flightsvc.metrics import REDIS_ERRORS, REDIS_TIME, Metrics
 from flightsvc.store import scripts
@@ -55,7 +54,6 @@ class Store:
         self._places = BoundedSemaphore(connections)
         self.one_slot_a_read = one_slot_a_read
         self._metrics = metrics
-        self._scripts: dict[str, Script] = {}
 
     def run(self, verb: Verb, keys: Sequence[str], args: Sequence[str | bytes | int]) -> Any:
         """Run a script.
@@ -63,14 +61,16 @@ class Store:
         :returns: its reply, strings as bytes.
         :raises StoreError: if it was refused, or its reply did not come.
         """
-        script = self._scripts.get(verb.name)
-        if script is None:
-            script = self._commands.register_script(scripts.source(verb.name))
-            self._scripts[verb.name] = script
+        words: Any = (*keys, *args)
         with self._places:
             began = time.perf_counter()
             try:
-                return script(keys=keys, args=args)
+                try:
+                    return self._commands.evalsha(scripts.sha1(verb.name), len(keys), *words)
+                except upstream.NoScriptError:
+                    # not EVALSHA after SCRIPT LOAD: a flush may come between the two
+                    source: Any = scripts.source(verb.name)
+                    return self._commands.eval(source, len(keys), *words)
             except (upstream.RedisError, OSError) as error:
                 raise self._counted(wrap(error)) from error
             finally:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import redis.exceptions as upstream
 
-#: Words at the start of Redis's error lines that say more than "an error".
-_KINDS = {
-    "OOM": "oom",
-    "READONLY": "readonly",
-    "LOADING": "loading",
-    "MASTERDOWN": "loading",
-    "MISCONF": "misconf",
-    "NOPERM": "denied",
-    "WRONGPASS": "denied",
-    "NOAUTH": "denied",
-}
+#: The client library's classes, the first that fits wins: subclasses come before their bases.
+_KINDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str], ...] = (
+    ((upstream.TimeoutError, TimeoutError), "timeout", "Redis did not answer in time"),
+    (upstream.BusyLoadingError, "loading", "Redis is loading its data"),
+    (upstream.MasterDownError, "loading", "Redis has lost its master"),
+    (upstream.ClusterDownError, "loading", "the cluster is down"),
+    (upstream.OutOfMemoryError, "oom", "Redis is full"),
+    (upstream.ReadOnlyError, "readonly", "Redis is read-only"),
+    (
+        (upstream.AuthenticationError, upstream.NoPermissionError),
+        "denied",
+        "Redis refused the user or the command",
+    ),
+    ((upstream.ConnectionError, OSError), "connection", "the connection to Redis failed"),
+)
 
 
 class StoreError(Exception):
@@ -41,18 +45,9 @@ class StoreError(Exception):
 
 def wrap(error: upstream.RedisError | OSError) -> StoreError:
     """The :class:`StoreError` for an error of the client library."""
-    if isinstance(error, upstream.TimeoutError | TimeoutError):
-        return StoreError("timeout", "Redis did not answer in time")
-    if isinstance(error, upstream.BusyLoadingError):
-        return StoreError("loading", "Redis is loading its data")
-    if isinstance(error, upstream.AuthenticationError | upstream.NoPermissionError):
-        return StoreError("denied", "Redis refused the user or the command")
-    if isinstance(error, upstream.ReadOnlyError):
-        return StoreError("readonly", "Redis is read-only")
-    if isinstance(error, upstream.ConnectionError | OSError):
-        return StoreError("connection", "the connection to Redis failed")
-    word = str(error).split(" ", 1)[0].lstrip("-")
-    for known, kind in _KINDS.items():
-        if word == known or f"{known} " in str(error)[:200]:
-            return StoreError(kind, f"Redis answered {known}")
+    for classes, kind, message in _KINDS:
+        if isinstance(error, classes):
+            return StoreError(kind, message)
+    if str(error).startswith("MISCONF"):
+        return StoreError("misconf", "Redis cannot save its data and refuses writes")
     return StoreError("other", f"Redis answered an error ({type(error).__name__})")

@@ -6,6 +6,7 @@ the file, so that call site and script cannot drift apart.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -51,3 +52,9 @@ def folder() -> Traversable:
 def source(name: str) -> bytes:
     """The text of a script, as bytes."""
     return (folder() / f"{name}.lua").read_bytes()
+
+
+@cache
+def sha1(name: str) -> str:
+    """The name by which Redis knows a script, in hex."""
+    return hashlib.sha1(source(name), usedforsecurity=False).hexdigest()

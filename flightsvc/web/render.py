@@ -13,14 +13,21 @@ from flightsvc.flight.state import FlightView
 JSON = "application/json"
 
 
+#: Stands in an answer's JSON only as a field: inside of a text its quotes would be escaped.
+SIMULATED = b'"simulated":true'
+
+
 def render_result(result: FlightResult) -> Response:
     """A flight's answer: the stored bytes as they are, and in headers how it came about."""
+    body = result.json_bytes
     headers = {
         "Flight-Id": result.flight_id,
         "Flight-Role": result.role,
         "Flight-Fence": str(result.fence),
     }
-    return Response(result.json_bytes, 200, headers, content_type=JSON)
+    if SIMULATED in body:
+        headers["Flight-Simulated"] = "true"
+    return Response(body, 200, headers, content_type=JSON)
 
 
 def render_view(view: FlightView) -> Response:

@@ -14,8 +14,7 @@ from tests.demo.demo_process import DemoProcess
 
 ROUND = TIMES + len(DIFFERENT)
 
-needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-pytestmark = needs_proc
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
 
 def table(output: str) -> dict[str, dict[str, str]]:
@@ -48,69 +47,92 @@ def columns_wide(line: str) -> int:
     return len(line) + wide
 
 
-def test_it_shows_one_call_for_each_answer_and_leaves_nothing() -> None:
-    with DemoProcess() as demo:
-        code, output, errors = demo.finish()
+Shown = tuple[int, str, str]
 
-        assert (code, errors) == (0, "")
-        rows = table(output)
-        same, other = f"{TIMES} identical", f"{len(DIFFERENT)} different"
 
-        assert number(rows, f"at once/{same}", "calls") == 1
-        assert number(rows, f"at once/{same}", "owner") == 1
-        assert number(rows, f"at once/{same}", "follower", "replay", "L1") == TIMES - 1
-        assert number(rows, f"at once/{other}", "calls") == len(DIFFERENT)
-        assert number(rows, f"at once/{other}", "owner") == len(DIFFERENT)
-        for again, asked in ((same, TIMES), (other, len(DIFFERENT))):
-            assert number(rows, f"the same again/{again}", "calls", "owner", "follower") == 0
-            assert number(rows, f"the same again/{again}", "replay", "L1") == asked
+@pytest.fixture(scope="module")
+def shown() -> Shown:
+    """A whole run: exit code, output and errors."""
+    return run()
 
+
+@pytest.fixture(scope="module")
+def shown_without_coordination() -> Shown:
+    """A whole run in which each worker is for itself."""
+    return run("--mode", "local")
+
+
+def run(*options: str) -> Shown:
+    with DemoProcess(*options) as demo:
+        ended = demo.finish()
         demo.assert_nothing_is_left()
+    return ended
 
 
-@pytest.mark.parametrize("mode", ["hybrid", "local"])
-def test_the_table_adds_up(mode: str) -> None:
-    with DemoProcess("--mode", mode) as demo:
-        _, output, _ = demo.finish()
-
+def test_it_shows_one_call_for_each_answer(shown: Shown) -> None:
+    code, output, errors = shown
+    assert (code, errors) == (0, "")
     rows = table(output)
-    assert number(rows, "together/all", "asked") == 2 * ROUND
-    for row, cells in rows.items():
-        roles = [name for name in cells if name not in ("asked", "calls", "p50", "p99")]
-        assert number(rows, row, *roles) == number(rows, row, "asked"), row
-    rounds = [row for row in rows if not row.startswith("together")]
-    workers = [row for row in rows if row.startswith("together/in worker")]
-    for column in ("asked", "owner", "L1", "calls"):
-        total = number(rows, "together/all", column)
-        assert sum(number(rows, row, column) for row in rounds) == total
-        if column != "calls":
+    same, other = f"{TIMES} identical", f"{len(DIFFERENT)} different"
+
+    assert number(rows, f"at once/{same}", "calls") == 1
+    assert number(rows, f"at once/{same}", "owner") == 1
+    assert number(rows, f"at once/{same}", "follower", "replay", "L1") == TIMES - 1
+    assert number(rows, f"at once/{other}", "calls") == len(DIFFERENT)
+    assert number(rows, f"at once/{other}", "owner") == len(DIFFERENT)
+    for again, asked in ((same, TIMES), (other, len(DIFFERENT))):
+        assert number(rows, f"the same again/{again}", "calls", "owner", "follower") == 0
+        assert number(rows, f"the same again/{again}", "replay", "L1") == asked
+
+
+def test_the_table_adds_up(shown: Shown, shown_without_coordination: Shown) -> None:
+    for _, output, _ in (shown, shown_without_coordination):
+        rows = table(output)
+        workers = [row for row in rows if row.startswith("together/in worker")]
+        rounds = [row for row in rows if not row.startswith("together")]
+
+        assert number(rows, "together/all", "asked") == 2 * ROUND
+        for row, cells in rows.items():
+            roles = [name for name in cells if name not in ("asked", "calls", "p50", "p99")]
+            assert number(rows, row, *roles) == number(rows, row, "asked"), row
+        for column in ("asked", "owner", "follower", "replay", "L1"):
+            total = number(rows, "together/all", column)
+            assert sum(number(rows, row, column) for row in rounds) == total
             assert sum(number(rows, row, column) for row in workers) == total
-
-    saved = re.search(
-        r"Asked (\d+) times, the model was called (\d+) times. Saved: (\d+) calls \((\d+) %\),\n"
-        r"that is ([\d.]+) s of model time",
-        output,
-    )
-    assert saved is not None
-    asked, calls, not_called = (int(saved[group]) for group in (1, 2, 3))
-    assert (asked, calls) == (2 * ROUND, number(rows, "together/all", "calls"))
-    assert not_called == asked - calls
-    assert float(saved[5]) == pytest.approx(not_called * MODEL_MS / 1000)
+        calls = number(rows, "together/all", "calls")
+        assert sum(number(rows, row, "calls") for row in rounds) == calls
 
 
-def test_it_is_plain_text_of_80_columns() -> None:
-    with DemoProcess() as demo:
-        _, output, _ = demo.finish()
+def test_what_was_saved_is_what_was_not_called(
+    shown: Shown, shown_without_coordination: Shown
+) -> None:
+    for _, output, _ in (shown, shown_without_coordination):
+        saved = re.search(
+            r"Asked (\d+) times, the model was called (\d+) times. Saved: (\d+) calls \((\d+) %\),\n"
+            r"that is ([\d.]+) s of model time",
+            output,
+        )
+        assert saved is not None
+        asked, calls, not_called, percent = (int(saved[group]) for group in (1, 2, 3, 4))
+
+        assert (asked, calls) == (2 * ROUND, number(table(output), "together/all", "calls"))
+        assert not_called == asked - calls
+        assert percent == round(100 * not_called / asked)
+        assert float(saved[5]) == pytest.approx(not_called * MODEL_MS / 1000)
+
+
+def test_it_is_plain_text_of_80_columns(shown: Shown) -> None:
+    _, output, _ = shown
 
     assert [line for line in output.splitlines() if columns_wide(line) > 80] == []
     assert "\x1b" not in output
     assert SAMPLES[0].question[:20] in output
 
 
-def test_without_coordination_it_says_what_is_not_as_promised() -> None:
-    with DemoProcess("--mode", "local") as demo:
-        code, output, errors = demo.finish()
-        demo.assert_nothing_is_left()
+def test_without_coordination_it_says_what_is_not_as_promised(
+    shown_without_coordination: Shown,
+) -> None:
+    code, output, errors = shown_without_coordination
 
     assert code == 1
     assert number(table(output), "together/all", "calls") >= len(SAMPLES)

@@ -32,7 +32,8 @@ def test_ten_thousand_callers_on_two_processes_make_one_call(
         most: Counter[str] = Counter()
 
         def done() -> bool:
-            most.update(named_clients(own_redis) - most)
+            nonlocal most
+            most |= named_clients(own_redis)
             return all(child.all_heard("done") for child in (one, two))
 
         wait_until(done, 60)
@@ -47,5 +48,6 @@ def test_ten_thousand_callers_on_two_processes_make_one_call(
         # through a few connections a process, one for each command at a time and one that reads
         assert set(most) >= {"one", "two"}
         assert max(most["one"], most["two"]) <= 6
-        # and each process asked Redis once
-        assert [child.counts()["redis.time.acquire"] for child in (one, two)] == [1, 1]
+        # and the process that owned asked Redis once, the other to join and to fetch
+        asked = [child.counts()["redis.time.acquire"] for child in (one, two)]
+        assert sorted(asked) == [1, 2]

@@ -32,15 +32,15 @@ def program(request: pytest.FixtureRequest) -> str | None:
 
 @pytest.fixture(scope="session")
 def redis_server(program: str | None) -> Iterator[RedisServer]:
-    """A server for all tests of this folder that do not harm it."""
-    with RedisServer(program=program) as server:
+    """A server for all tests of this folder that leave it as it was; it evicts nothing."""
+    with RedisServer("--maxmemory-policy", "noeviction", program=program) as server:
         yield server
 
 
 @pytest.fixture
 def own_redis(program: str | None) -> Iterator[RedisServer]:
-    """A server that the test may fill or flush; it evicts nothing."""
-    with RedisServer("--maxmemory-policy", "noeviction", program=program) as server:
+    """A server that the test may flush."""
+    with RedisServer(program=program) as server:
         yield server
 
 
@@ -53,6 +53,6 @@ def desk(redis_server: RedisServer, namespace: str) -> Iterator[Desk]:
 
 @pytest.fixture
 def own_desk(own_redis: RedisServer, namespace: str) -> Iterator[Desk]:
-    """The same, on a server that the test may fill or flush."""
+    """The same, on a server that the test may flush."""
     with Desk(own_redis, namespace) as one:
         yield one

@@ -6,7 +6,7 @@ with such a one would be half done.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha1
 
 import pytest
@@ -17,8 +17,10 @@ from tests.protocol.desk import Content, Desk
 
 
 @pytest.fixture
-def desk(own_desk: Desk) -> Desk:
-    return own_desk
+def desk(desk: Desk) -> Iterator[Desk]:
+    """A desk whose server is no longer full after the test."""
+    yield desk
+    desk.client.config_set("maxmemory", 0)
 
 
 def _fill(desk: Desk) -> tuple[Content, dict[str, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,14 +12,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from flightsvc.app import close_worker, create_app
-from flightsvc.settings import Settings
-
-EVALUATIONS = "/v1/interviews/s1/evaluations"
-
-
-def local_settings(**values: Any) -> Settings:
-    """No Redis, and a simulated model that answers at once."""
-    return Settings(mode="local", simulated_latency_ms=0, **values)
+from flightsvc.model_server.process import ModelServerProcess
+from tests.support.service import Service
+from tests.web.running import LIMIT, TOKENS, local_settings, openai
 
 
 @pytest.fixture
@@ -40,3 +37,34 @@ def app() -> Iterator[Flask]:
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
     return app.test_client()
+
+
+@pytest.fixture(scope="session")
+def model_server() -> Iterator[ModelServerProcess]:
+    with ModelServerProcess() as model:
+        yield model
+
+
+@pytest.fixture
+def model(model_server: ModelServerProcess) -> ModelServerProcess:
+    model_server.reset()
+    return model_server
+
+
+@pytest.fixture(scope="session")
+def service(model_server: ModelServerProcess) -> Iterator[Service]:
+    env = {
+        **openai(model_server),
+        "FLIGHTSVC_API_TOKENS": json.dumps(TOKENS),
+        "FLIGHTSVC_MAX_BODY_BYTES": str(LIMIT),
+        "FLIGHTSVC_STAGES__EVALUATION__TIMEOUT_MS": "4000",
+        "FLIGHTSVC_STAGES__EVALUATION__BUDGET_MS": "5000",
+    }
+    with Service(env, workers=4) as service:
+        yield service
+
+
+@pytest.fixture
+def session() -> str:
+    """An interview of this test's own."""
+    return f"s-{time.monotonic_ns()}"

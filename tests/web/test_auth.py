@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from flightsvc.app import FlightSvc, close_worker, create_app
 from flightsvc.web import flights_blueprint, interview_blueprint
-from tests.web.conftest import EVALUATIONS, local_settings
+from tests.web.running import EVALUATIONS, local_settings
 
 TOKENS = {"token-a": "acme", "token-a2": "acme", "token-b": "beta", "tökén": "gamma"}
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flightsvc.app import close_worker, create_app
-from tests.web.conftest import EVALUATIONS, local_settings
+from tests.web.running import EVALUATIONS, local_settings
 
 FIELDS = ["question_number", "question", "answer", "resume_context", "score", "tenant", ""]
 #: Lone surrogates too: JSON can carry them.

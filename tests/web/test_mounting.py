@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from flightsvc.app import FlightSvc, close_worker, create_app
 from flightsvc.errors import Draining, SettingsError
 from flightsvc.web import flights_blueprint, health_blueprint, interview_blueprint
-from tests.web.conftest import EVALUATIONS, local_settings
+from tests.web.running import EVALUATIONS, local_settings
 
 
 def host(prefix: str, service: FlightSvc | None = None) -> Flask:

@@ -10,7 +10,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from tests.web.conftest import EVALUATIONS
+from tests.web.running import EVALUATIONS
 
 JSON = "application/json"
 
@@ -57,6 +57,7 @@ def test_a_good_request_is_judged(client: FlaskClient, asked: dict[str, Any]) ->
     }
     assert 0 <= judged["score"] <= 100
     assert judged["simulated"] is True
+    assert response.headers["Flight-Simulated"] == "true"
     assert response.headers["Flight-Role"] == "local"
     assert len(response.headers["Flight-Id"]) == 32
     assert response.headers["Flight-Fence"].isdigit()

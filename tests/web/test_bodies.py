@@ -1,0 +1,56 @@
+"""Bodies as they come over the wire (H38)."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import gevent
+
+from flightsvc.model_server.process import ModelServerProcess
+from tests.support.service import Service
+from tests.web.running import LIMIT, path, send_raw
+
+
+def test_h38_a_chunked_body_over_the_limit(
+    service: Service, model: ModelServerProcess, session: str
+) -> None:
+    chunk = b"4000\r\n" + b" " * 0x4000 + b"\r\n"
+    sock = send_raw(service, path(session), chunk * 6, head=b"Transfer-Encoding: chunked\r\n")
+    gevent.sleep(0)
+    sock.sendall(chunk)  # the last byte of the limit and one more; the end never comes
+
+    assert status_line(sock).startswith(b"HTTP/1.1 413 ")
+    assert model.stats()["calls"] == 0
+
+
+def test_h38_a_length_over_the_limit_is_refused_before_the_body_comes(
+    service: Service, model: ModelServerProcess, session: str
+) -> None:
+    sock = send_raw(service, path(session), b"", head=b"Content-Length: 100000000000\r\n")
+
+    assert status_line(sock).startswith(b"HTTP/1.1 413 ")
+    assert model.stats()["calls"] == 0
+
+
+def test_a_chunked_body_within_the_limit_is_read(
+    service: Service, model: ModelServerProcess, session: str, asked: dict[str, Any]
+) -> None:
+    body = json.dumps(asked).encode().ljust(LIMIT)
+    pieces = [body[at : at + 999] for at in range(0, len(body), 999)]
+    chunked = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+
+    sock = send_raw(
+        service,
+        path(session),
+        chunked + b"0\r\n\r\n",
+        head=b"Transfer-Encoding: chunked\r\n",
+    )
+
+    assert status_line(sock).startswith(b"HTTP/1.1 200 ")
+
+
+def status_line(sock: socket.socket) -> bytes:
+    with sock, sock.makefile("rb") as reader:
+        return reader.readline()
