@@ -17,7 +17,7 @@ from gevent.queue import SimpleQueue
 
 from flightsvc.errors import BudgetExhausted
 from flightsvc.flight.coordinator import Ownership
-from flightsvc.flight.local import INSIDE, LocalFlight
+from flightsvc.flight.local import LocalFlight, enter
 from flightsvc.metrics import FLIGHT_CALL_TIME, FLIGHT_CALLS, Metrics
 from flightsvc.settings import Settings
 
@@ -150,6 +150,10 @@ class CallRun:
         except Empty:
             return Raised(BudgetExhausted())
 
+    def told_to_let_go(self, within_s: float) -> bool:
+        """Wait a while; whether this worker was told to stop meanwhile."""
+        return self.next_news(time.monotonic() + within_s) is Signal.DRAIN
+
     def settle(self) -> None:
         """Let a call go on that waits to hear whether its flight is still its own."""
         self._settled.set()
@@ -178,7 +182,7 @@ class CallRun:
             self._settled.wait()
 
     def _body(self) -> None:
-        INSIDE.set(self.flight.inside)
+        enter(self.flight)
         try:
             if not self.flight.queued:
                 self.mark_running()

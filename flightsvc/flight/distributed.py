@@ -31,6 +31,7 @@ from flightsvc.flight.heartbeat import HeartbeatManager
 from flightsvc.flight.local import LocalFlight
 from flightsvc.flight.orphans import OrphanedAcquires
 from flightsvc.flight.owner import FlightOwner
+from flightsvc.flight.reader import wake
 from flightsvc.flight.serializer import ResultSerializer, UnknownVersion, UnreadableResult
 from flightsvc.flight.solo import SoloPilot
 from flightsvc.flight.state import Action, Crashed, End, FlightView, Landed, Role
@@ -64,7 +65,7 @@ class DistributedFlights:
         self._metrics = metrics
         names = Names(settings.namespace, settings.flight_shards)
         self.coordinator = FlightCoordinator(store, names, settings, worker)
-        self.health = CoordinationHealth(store, metrics)
+        self.health = CoordinationHealth(store, lambda: wake(store, names, worker), metrics)
         self._orphans = OrphanedAcquires(self.coordinator, serializer)
         self._heartbeat = HeartbeatManager(
             self.coordinator, self.health, names, settings, self._orphans
@@ -85,6 +86,8 @@ class DistributedFlights:
         self.health.look_once()
         ask, unanswered_since = Ask(flight.key, flight.token, replay=flight.replay), None
         while True:
+            if flight.end is not None:
+                return flight.end
             if ask.waited_fence and not flight.waiting:
                 return Crashed.as_is(WaitTimeout())  # nobody is left to hear it
             try:

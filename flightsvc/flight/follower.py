@@ -28,7 +28,7 @@ class FlightFollower:
             (for the answer, or because the owner is silent, has let go, or nobody waits here).
         """
         subscription = self._events.subscribe(flight.key.flight_id, following.last_event)
-        flight.on_deserted = lambda: subscription.tell(ASK_AGAIN)
+        flight.on_unwanted = lambda: subscription.tell(ASK_AGAIN)
         limit = time.monotonic() + following.patience_ms / 1000 + random.uniform(0, JITTER_S)
         try:
             while True:
@@ -40,7 +40,7 @@ class FlightFollower:
                 flight.ended_at = news.read_at
                 return _failure(news) if news.kind == "failed" else None
         finally:
-            flight.on_deserted = None
+            flight.on_unwanted = None
             self._events.unsubscribe(flight.key.flight_id, subscription)
 
 

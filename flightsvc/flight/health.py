@@ -23,10 +23,14 @@ PROBE_S = 0.5
 
 
 class CoordinationHealth:
-    """Whether Redis can be asked."""
+    """Whether Redis can be asked.
 
-    def __init__(self, store: Store, metrics: Metrics) -> None:
+    :param probe: a small write: PING would be answered by a full or read-only server too.
+    """
+
+    def __init__(self, store: Store, probe: Callable[[], object], metrics: Metrics) -> None:
         self._store = store
+        self._write = probe
         self._probe: gevent.Greenlet[..., Any] | None = None
         self._looked = False
         self.up = True
@@ -56,20 +60,21 @@ class CoordinationHealth:
         """Any command got through: Redis is there, whatever it may still refuse."""
         if not self.up:
             self.up = True
-            self.last_error = None
             log.warning("Redis answers again")
 
     def check(self) -> bool:
         """Ask now.
 
-        :returns: whether Redis answered.
+        :returns: whether Redis takes a write.
         """
         try:
-            self._store.ping()
+            self._write()
         except StoreError as error:
             self.failed(error)
+            if not error.unreachable:
+                self.heard()
             return False
-        self.heard()
+        self.succeeded()
         return True
 
     def look_once(self) -> None:
@@ -93,7 +98,7 @@ class CoordinationHealth:
     def close(self) -> None:
         """Stop probing."""
         if self._probe is not None:
-            self._probe.kill(block=False)
+            self._probe.kill(timeout=1)
 
     def _start_probe(self) -> None:
         if self._probe is None or self._probe.dead:

@@ -88,7 +88,7 @@ class HeartbeatManager:
     def close(self) -> None:
         """Stop beating: what is still owned dies by its lease."""
         if self._greenlet is not None:
-            self._greenlet.kill(block=False)
+            self._greenlet.kill(timeout=1)
 
     def _run(self) -> None:
         due = time.monotonic() + self._interval_s

@@ -11,11 +11,11 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
-from contextvars import Context, ContextVar
+from contextvars import Context
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from gevent import Greenlet
+from gevent import Greenlet, getcurrent
 from gevent.hub import Waiter, get_hub
 
 from flightsvc.errors import KeyConflict, NestedFlight, TooManyWaiters, WaitTimeout
@@ -29,8 +29,23 @@ if TYPE_CHECKING:
 #: Waiters woken in one go before the event loop may do something else.
 BATCH = 200
 
-#: The flights whose calls the current code runs inside of, outermost first.
-INSIDE: ContextVar[tuple[LocalFlight, ...]] = ContextVar("flightsvc_inside", default=())
+_INSIDE = "flightsvc.inside"
+
+
+def inside() -> tuple[LocalFlight, ...]:
+    """The flights whose calls the current code runs inside of, outermost first.
+
+    Greenlets that a call spawns belong to it: gevent hands the tree's locals down to them.
+    """
+    tree: dict[str, Any] = getattr(getcurrent(), "spawn_tree_locals", None) or {}
+    callers: tuple[LocalFlight, ...] = tree.get(_INSIDE, ())
+    return callers
+
+
+def enter(flight: LocalFlight) -> None:
+    """From here on, the current greenlet runs inside of a flight's call."""
+    here: Any = getcurrent()
+    here.spawn_tree_locals = {_INSIDE: flight.inside}
 
 
 class LocalFlight:
@@ -57,9 +72,9 @@ class LocalFlight:
         self.run: CallRun | None = None
         #: whether Redis granted it after it had begun without
         self.adopted = False
-        #: called when the last waiter has left
-        self.on_deserted: Callable[[], None] | None = None
-        self.inside = (*INSIDE.get(), self)
+        #: called when nobody needs its end any more
+        self.on_unwanted: Callable[[], None] | None = None
+        self.inside = (*inside(), self)
         self._waiters: dict[Waiter[Any], None] = {}
 
     @property
@@ -75,6 +90,8 @@ class LocalFlight:
         self.ended_at = self.ended_at or time.monotonic()
         if self._waiters:
             get_hub().loop.run_callback(self._wake)
+        if self.on_unwanted is not None:
+            self.on_unwanted()
 
     def wait(self, clock: DeadlineClock, deadline: float) -> End | None:
         """Wait for the end.
@@ -96,8 +113,8 @@ class LocalFlight:
                 self._deserted()
 
     def _deserted(self) -> None:
-        if self.end is None and self.on_deserted is not None:
-            self.on_deserted()
+        if self.end is None and self.on_unwanted is not None:
+            self.on_unwanted()
 
     def _wake(self) -> None:
         for waiter in list(islice(self._waiters, BATCH)):
@@ -140,10 +157,13 @@ class LocalSingleFlight:
 
         :param fly: makes the flight and resolves it.
         :returns: the flight, and whether this caller started it.
+        :raises TooManyWaiters: the cap is reached, and the caller would have to wait.
         :raises KeyConflict: the explicit key stands for another request here.
         :raises NestedFlight: waiting for this flight would never end.
         """
         flight = self._flights.get(key.flight_id)
+        if self.waiters >= self._max_waiters and (flight is None or flight.end is None):
+            raise TooManyWaiters(retry_after_s=1)
         if flight is not None:
             if flight.key.digest != key.digest:
                 raise KeyConflict()
@@ -161,21 +181,18 @@ class LocalSingleFlight:
         """Wait for a flight.
 
         :param deadline: a time of ``time.monotonic()``.
-        :raises TooManyWaiters: the cap is reached.
         :raises WaitTimeout: the deadline passed; the flight goes on.
         """
-        if self.waiters >= self._max_waiters:
-            raise TooManyWaiters(retry_after_s=1)
         self.waiters += 1
-        inside = INSIDE.get()
-        if inside:
-            inside[-1].waits_for.append(flight)
+        callers = inside()
+        if callers:
+            callers[-1].waits_for.append(flight)
         try:
             end = flight.wait(self._clock, deadline)
         finally:
             self.waiters -= 1
-            if inside:
-                inside[-1].waits_for.remove(flight)
+            if callers:
+                callers[-1].waits_for.remove(flight)
         if end is None:
             raise WaitTimeout(retry_after_s=1)
         return end
@@ -198,13 +215,13 @@ class LocalSingleFlight:
 
 def _refuse_circle(flight: LocalFlight) -> None:
     """Refuse to wait, from inside a call, for a flight that waits for that call."""
-    inside = INSIDE.get()
-    if not inside:
+    callers = inside()
+    if not callers:
         return
     seen, reach = set(), [flight]
     while reach:
         here = reach.pop()
-        if here in inside:
+        if here in callers:
             raise NestedFlight()
         if here not in seen:
             seen.add(here)

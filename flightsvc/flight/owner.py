@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 
-import gevent
 from gevent.hub import get_hub
 
 from flightsvc.errors import (
@@ -113,9 +112,8 @@ class FlightOwner:
                 ack = self._coordinator.finish(own, envelope)
             except StoreError as error:
                 run.flight.resolve(landed)
-                if time.monotonic() > self._give_up_at(run, error):
+                if self._gives_up(run, error):
                     return self._not_stored(own, landed)
-                gevent.sleep(REPEAT_S)
                 continue
             if ack is Ack.OK:
                 return self._ended(own, landed, "stored")
@@ -138,9 +136,8 @@ class FlightOwner:
                 ack = self._coordinator.fail(own, crashed.failure)
             except StoreError as trouble:
                 run.flight.resolve(crashed)
-                if time.monotonic() > self._give_up_at(run, trouble):
+                if self._gives_up(run, trouble):
                     return self._ended(own, crashed, "failed")
-                gevent.sleep(REPEAT_S)
                 continue
             if ack is Ack.OK:
                 return self._ended(own, crashed, "failed")
@@ -202,12 +199,14 @@ class FlightOwner:
         run.settle()
         return True
 
-    def _give_up_at(self, run: CallRun, error: StoreError) -> float:
-        """Until when an end is repeated to Redis (monotonic).
+    def _gives_up(self, run: CallRun, error: StoreError) -> bool:
+        """Pause before an end is told again; whether that has no sense any more.
 
-        A full server is asked for a shorter time, since followers wait for its word.
+        It is told as long as the lease can live. A full server is asked for a shorter time,
+        since followers wait for its word.
         """
         detect_s = self._settings.takeover_detect_ms / 1000
-        if error.kind in ("oom", "misconf"):
-            return run.ended_at + detect_s
-        return run.began_at + self._settings.stage(run.flight.key.stage).budget_ms / 1000 + detect_s
+        budget_s = self._settings.stage(run.flight.key.stage).budget_ms / 1000
+        full = error.kind in ("oom", "misconf")
+        give_up_at = (run.ended_at if full else run.began_at + budget_s) + detect_s
+        return run.told_to_let_go(REPEAT_S) or time.monotonic() > give_up_at

@@ -20,7 +20,7 @@ from gevent.event import Event
 from gevent.queue import SimpleQueue
 
 from flightsvc.flight import verbs
-from flightsvc.store import Store, StoreError
+from flightsvc.store import Names, Store, StoreError
 from flightsvc.store.base import Entries, Fields
 
 log = logging.getLogger(__name__)
@@ -58,8 +58,6 @@ class Subscription:
 
     stream: str
     cursor: str
-    #: a last id above the cursor that reading did not deliver: seen twice, it was trimmed
-    suspect: str | None = None
     _news: SimpleQueue[FlightEvent | AskAgain] = field(default_factory=SimpleQueue)
 
     def tell(self, news: FlightEvent | AskAgain) -> None:
@@ -118,7 +116,8 @@ class StreamReader:
         """Stop reading; everybody is told to ask again."""
         for greenlet in (self._reader, self._waking):
             if greenlet is not None:
-                greenlet.kill(block=False)
+                # before its connection is closed under it
+                greenlet.kill(timeout=1)
         self._all_ask_again()
 
     def _wake_reader(self) -> None:
@@ -173,19 +172,16 @@ class StreamReader:
 
     def _look(self) -> None:
         """Find the streams that vanished, or were trimmed or made anew, under a follower."""
-        subscriptions = list(self._subscriptions.values())
-        if not subscriptions:
-            return
-        last_ids = self._store.last_ids([sub.stream for sub in subscriptions])
-        for subscription, last in zip(subscriptions, last_ids, strict=True):
-            if last is None or _after(subscription.cursor, last):
+        cursors = {name: sub.cursor for name, sub in self._subscriptions.items()}
+        for stream, last, entries in self._store.look(cursors) if cursors else ():
+            self._deliver(stream, entries)
+            subscription = self._subscriptions.get(stream)
+            if subscription is None or subscription.cursor == last:
+                continue
+            # gone, made anew with lower ids, or holding less than it gave
+            read_to = entries[-1][0].decode() if entries else cursors[stream]
+            if last is None or _after(cursors[stream], last) or _after(last, read_to):
                 subscription.tell(ASK_AGAIN)
-            elif last == subscription.cursor:
-                subscription.suspect = None
-            elif last == subscription.suspect:
-                subscription.tell(ASK_AGAIN)
-            else:
-                subscription.suspect = last
 
     def _all_ask_again(self) -> None:
         for subscription in list(self._subscriptions.values()):
@@ -200,3 +196,11 @@ def _after(one: str, other: str) -> bool:
 def _parts(stream_id: str) -> tuple[int, int]:
     ms, _, number = stream_id.partition("-")
     return int(ms), int(number or 0)
+
+
+def wake(store: Store, names: Names, worker: str) -> None:
+    """Wake a worker's first reader; also a write that harms nothing.
+
+    :raises StoreError: if Redis refuses, or does not answer.
+    """
+    store.run(verbs.WAKE, [names.wake(worker)], [WAKE_TTL_MS])

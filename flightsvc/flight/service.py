@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import gevent
 
-from flightsvc.errors import Draining, SettingsError
+from flightsvc.errors import CoordinationUnavailable, Draining, SettingsError
 from flightsvc.flight.call import Call, Signal
 from flightsvc.flight.distributed import DistributedFlights
 from flightsvc.flight.key import FlightKey
@@ -29,13 +29,15 @@ from flightsvc.flight.state import Crashed, End, Failure, FlightView, Landed, Ro
 from flightsvc.flight.tally import Tally
 from flightsvc.metrics import FLIGHT_WAITERS, FLIGHTS_IN_FLIGHT, Metrics
 from flightsvc.settings import Settings
-from flightsvc.store import open_store
+from flightsvc.store import StoreError, open_store
 
 log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+#: Longest deadline of a caller, in seconds.
+LONGEST_DEADLINE_S = 86_400.0
 #: Waiters that a library user's process may hold; the service's own cap is a setting.
 LIBRARY_WAITERS = 1_000_000
 
@@ -153,7 +155,10 @@ class SingleFlight:
         """
         if self._distributed is None:
             return None
-        return self._distributed.inspect(flight_id)
+        try:
+            return self._distributed.inspect(flight_id)
+        except StoreError as error:
+            raise CoordinationUnavailable(retry_after_s=1) from error
 
     @property
     def coordination(self) -> str:
@@ -233,8 +238,8 @@ class SingleFlight:
     def _patience_s(self, key: FlightKey, deadline_s: float | None) -> float:
         if deadline_s is None:
             return self._settings.wait_ms(key.stage) / 1000
-        if not deadline_s > 0:
-            raise ValueError(f"deadline_s is {deadline_s}; give seconds above 0")
+        if not 0 < deadline_s <= LONGEST_DEADLINE_S:
+            raise ValueError(f"deadline_s is {deadline_s}; give seconds, above 0 and at most a day")
         return deadline_s
 
 

@@ -76,17 +76,6 @@ class Store:
             finally:
                 self._metrics.time(REDIS_TIME, time.perf_counter() - began, verb=verb.name)
 
-    def ping(self) -> None:
-        """Ask for a sign of life.
-
-        :raises StoreError: if there is none.
-        """
-        with self._places:
-            try:
-                self._commands.ping()
-            except (upstream.RedisError, OSError) as error:
-                raise wrap(error) from error
-
     def read(self, cursors: Mapping[str, str]) -> list[tuple[str, Entries]]:
         """Block until one of the streams has entries after its cursor, at most ``BLOCK_S``.
 
@@ -100,21 +89,26 @@ class Store:
             raise self._counted(wrap(error)) from error
         return [(name.decode(), entries) for name, entries in reply or ()]
 
-    def last_ids(self, streams: Sequence[str]) -> list[str | None]:
-        """The last id that each stream ever gave, or None where there is no such stream.
+    def look(self, cursors: Mapping[str, str]) -> list[tuple[str, str | None, Entries]]:
+        """What is in each stream now, without blocking.
 
+        :param cursors: name of a stream to the id after which to read.
+        :returns: for each, the last id that it ever gave (None where there is no such stream),
+            then what can be read after the cursor.
         :raises StoreError: if Redis could not be asked.
         """
         try:
             with self._reads.pipeline(transaction=False) as pipe:
-                for name in streams:
+                for name, cursor in cursors.items():
+                    # in this order: what the first line counts, the second must deliver
                     pipe.xinfo_stream(name)
-                replies = pipe.execute(raise_on_error=False)
+                    pipe.xread({name: cursor})
+                replies: list[Any] = pipe.execute(raise_on_error=False)
         except (upstream.RedisError, OSError) as error:
             raise self._counted(wrap(error)) from error
         return [
-            None if isinstance(reply, Exception) else _text(reply["last-generated-id"])
-            for reply in replies
+            (name, _last_id(info), _entries(found))
+            for name, info, found in zip(cursors, replies[::2], replies[1::2], strict=True)
         ]
 
     def eviction_policy(self) -> str | None:
@@ -132,13 +126,26 @@ class Store:
 
     def close(self) -> None:
         """Close every connection."""
-        self._commands.close()
-        self._reads.close()
+        for client in (self._commands, self._reads):
+            if isinstance(client, RedisCluster):
+                client.close()
+            else:  # its own close() leaves a pool alone that was handed to it
+                client.connection_pool.disconnect()
 
     def _counted(self, error: StoreError) -> StoreError:
         self._metrics.count(REDIS_ERRORS, kind=error.kind)
         return error
 
 
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+def _last_id(info: Any) -> str | None:
+    if isinstance(info, Exception):
+        return None
+    last = info["last-generated-id"]
+    return last.decode() if isinstance(last, bytes) else str(last)
+
+
+def _entries(found: Any) -> Entries:
+    if isinstance(found, Exception) or not found:
+        return []
+    entries: Entries = found[0][1]
+    return entries

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 
 import pytest
 
 from flightsvc.errors import CallFailed, Overloaded
 from flightsvc.flight import FlightContext, FlightKey, SingleFlight
-from flightsvc.flight.verbs import ALL
 from flightsvc.store import Names
-from flightsvc.store.scripts import source
 from tests.flight.conftest import Worker
 from tests.flight.flying import QUICK, Caller, Model, ask, count, values
 from tests.flight.wire import Wire
@@ -21,29 +18,18 @@ from tests.support.redis_server import RedisServer
 KEY = FlightKey("scoring", "s1", "an answer")
 
 
-#: how each script begins, and what it is called by
-SCRIPTS = {
-    source(verb.name)[:60]: hashlib.sha1(source(verb.name)).hexdigest().encode() for verb in ALL
-}
-
-
 class ForgetfulWire(Wire):
     """Before each script that is called, the server forgets all of them."""
 
     def __init__(self, server: RedisServer) -> None:
         super().__init__(server)
         self._admin = server.client()
-        self._fresh: set[bytes] = set()
         self.flushes = 0
 
     def take(self, request: bytes) -> None:
-        # what was just loaded may be called once, or no script could ever run
-        self._fresh |= {sha for start, sha in SCRIPTS.items() if start in request}
         if b"EVALSHA" in request:
-            if not self._fresh:
-                self._admin.script_flush()
-                self.flushes += 1
-            self._fresh -= {sha for sha in self._fresh if sha in request}
+            self._admin.script_flush()
+            self.flushes += 1
 
 
 def healthy(flights: SingleFlight) -> bool:

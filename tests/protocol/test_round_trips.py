@@ -126,7 +126,7 @@ def test_a_worker_keeps_few_connections(worker: Worker, redis_server: RedisServe
 def _manager(desk: Desk) -> HeartbeatManager:
     settings = Settings.checked(redis_url=desk.server.url, namespace=desk.namespace)
     metrics = Metrics.off()
-    health = CoordinationHealth(desk.store, metrics)
+    health = CoordinationHealth(desk.store, lambda: None, metrics)
     coordinator = desk.coordinator()
     orphans = OrphanedAcquires(coordinator, ResultSerializer(settings.max_result_bytes))
     return HeartbeatManager(coordinator, health, desk.names, settings, orphans)
