@@ -17,7 +17,7 @@
     ├── TooManyWaiters             this worker's cap of waiters is reached
     ├── Draining                   this worker is about to stop
     ├── CoordinationUnavailable    Redis is out of reach and the mode is `distributed`
-    ├── ResultRejected             a value that cannot be stored: too large, or neither JSON nor bytes
+    ├── ResultRejected             a value that cannot be stored: too large, not JSON and not bytes
     ├── GuardError                 the guard ended the call
     │   ├── Overloaded             bulkhead and queue are full; no attempt was made
     │   ├── CircuitOpen            the provider's breaker is open; no attempt was made
@@ -65,6 +65,8 @@ class FlightSvcError(Exception):
     default_code: ClassVar[str] = "UNEXPECTED"
     status: int = 500
     retryable: bool = True
+    #: the flight that it is about, where there is one: 32 hex digits
+    flight_id: str = ""
 
     def __init__(
         self, message: str = "", *, code: str | None = None, retry_after_s: float | None = None

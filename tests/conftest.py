@@ -6,6 +6,7 @@ monkey.patch_all()
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import gevent
 import pytest
@@ -40,3 +41,13 @@ def own_redis() -> Iterator[RedisServer]:
 def namespace() -> str:
     """A namespace that no other test uses."""
     return "t-" + os.urandom(6).hex()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """Where everything must be there, a test that skips has failed."""
+    report = yield
+    if report.skipped and os.environ.get("FLIGHTSVC_TEST_STRICT") == "1":
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and FLIGHTSVC_TEST_STRICT=1: {call.excinfo}"
+    return report

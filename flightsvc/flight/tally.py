@@ -22,11 +22,12 @@ from flightsvc.metrics import (
 class Caller:
     """One caller, counted once when it comes and once when it goes."""
 
-    __slots__ = ("_metrics", "_stage")
+    __slots__ = ("_flight_id", "_metrics", "_stage")
 
-    def __init__(self, metrics: Metrics, stage: str) -> None:
+    def __init__(self, metrics: Metrics, key: FlightKey) -> None:
         self._metrics = metrics
-        self._stage = stage
+        self._stage = key.stage
+        self._flight_id = key.flight_id
 
     def __enter__(self) -> Caller:
         self._metrics.count(FLIGHT_CALLERS, stage=self._stage)
@@ -47,6 +48,7 @@ class Caller:
         trace: TracebackType | None,
     ) -> None:
         if isinstance(error, FlightSvcError):
+            error.flight_id = self._flight_id
             self._metrics.count(FLIGHT_ERRORS, stage=self._stage, code=error.code)
         elif error is not None:
             self._metrics.count(FLIGHT_LEFT, stage=self._stage)
@@ -60,4 +62,4 @@ class Tally:
 
     def caller(self, key: FlightKey) -> Caller:
         """A caller with a question; use it in a ``with`` block."""
-        return Caller(self._metrics, key.stage)
+        return Caller(self._metrics, key)

@@ -108,7 +108,8 @@ def test_what_was_saved_is_what_was_not_called(
 ) -> None:
     for _, output, _ in (shown, shown_without_coordination):
         saved = re.search(
-            r"Asked (\d+) times, the model was called (\d+) times. Saved: (\d+) calls \((\d+) %\),\n"
+            r"Asked (\d+) times, the model was called (\d+) times. "
+            r"Saved: (\d+) calls \((\d+) %\),\n"
             r"that is ([\d.]+) s of model time",
             output,
         )

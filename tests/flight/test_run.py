@@ -24,7 +24,7 @@ def test_many_callers_of_two_workers_make_one_call(worker: Worker) -> None:
     flying = [gevent.spawn((one, two)[n % 2].run, KEY, call) for n in range(40)]
     gevent.joinall(flying, raise_error=True)
 
-    results = [greenlet.value for greenlet in flying]
+    results = [greenlet.get() for greenlet in flying]
     assert len(fences) == 1
     assert {result.fence for result in results} == set(fences)
     assert sorted({result.role for result in results}) == ["follower", "owner"]
