@@ -12,6 +12,7 @@
     │   ├── PayloadTooLarge        body over the limit
     │   └── KeyConflict            one explicit key, two different requests
     ├── NestedFlight               a flight asks for itself from inside its own call
+    ├── SessionBusy                another heavy request of the session runs
     ├── CallFailed                 the one call behind a flight failed; what every waiter is told
     ├── WaitTimeout                the caller's own deadline passed; the flight goes on
     ├── TooManyWaiters             this worker's cap of waiters is reached
@@ -132,6 +133,14 @@ class KeyConflict(RequestError):
 
     default_code = "KEY_CONFLICT"
     status = 422
+
+
+class SessionBusy(FlightSvcError):
+    """Another request of this session is being worked on."""
+
+    failure_type = FailureType.OVERLOAD
+    default_code = "SESSION_BUSY"
+    status = 409
 
 
 class NestedFlight(FlightSvcError):

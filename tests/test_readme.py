@@ -12,10 +12,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gevent
 import pytest
 from flask import Flask
+from gevent.event import Event
 
-from flightsvc import FlightKey, SingleFlight, errors
+from flightsvc import FlightContext, FlightKey, SingleFlight, errors
 from flightsvc.app import close_worker, create_app
 from flightsvc.cli import make_parser
 from flightsvc.demo.load import Asked
@@ -140,28 +142,46 @@ def test_the_mounted_app_asks_who_is_there(monkeypatch: pytest.MonkeyPatch) -> N
     assert old.headers["Flight-Role"] == "l1"
 
 
+def rights() -> list[str]:
+    return shlex.split(block(page("docs/running.md"), "text", "ACL SETUSER"))
+
+
 def test_the_rights_suffice(own_redis: RedisServer) -> None:
-    rights = shlex.split(block(page("docs/running.md"), "text", "ACL SETUSER"))
     client = own_redis.client()
-    client.execute_command(*rights)
-    user, password = rights[2], rights[4].removeprefix(">")
+    client.execute_command(*rights())
+    user, password = rights()[2], rights()[4].removeprefix(">")
     url = f"unix://{user}:{password}@{own_redis.socket_path}"
     first, second = (
         SingleFlight.from_url(url, namespace="shop", heartbeat_ms=50, takeover_detect_ms=200)
         for _ in range(2)
     )
+    began = Event()
+
+    def call(ctx: FlightContext) -> int:
+        began.set()
+        gevent.sleep(0.3)  # some heartbeats
+        return ctx.attempt
 
     key = FlightKey("scoring", "s-1")
-    made = first.run(key, lambda ctx: 1)
-    kept = second.run(key, lambda ctx: 2)
-    anew = second.run(key, lambda ctx: 3, replay=False)
+    owner = gevent.spawn(first.run, key, call)
+    assert began.wait(10)
+    followed, owned = second.run(key, call), owner.get()
     view = first.inspect(key.flight_id)
-    for flights in (first, second):
-        flights.close()
+    first.close()
+    second.close()
 
-    assert [result.role for result in (made, kept, anew)] == ["owner", "replay", "owner"]
+    assert (owned.role, followed.role) == ("owner", "follower")
     assert view is not None
     assert client.execute_command("ACL", "LOG") == []
+
+
+def test_the_rights_are_those_that_the_scripts_need() -> None:
+    given = {word.removeprefix("+").partition("|")[0] for word in rights() if word[0] == "+"}
+    scripts = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "lua").glob("*.lua"))
+    called = {word.lower() for word in re.findall(r"redis\.p?call\('(\w+)'", scripts)}
+
+    assert called <= given
+    assert given - called == {"ping", "info", "eval", "evalsha", "xread"}
 
 
 # -- the names exist ---------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import Self
 
 import flightsvc
 from flightsvc.demo.load import Reply, get
-from flightsvc.demo.signals import ignore_endings
+from flightsvc.demo.signals import undisturbed
 from flightsvc.embedded.supervisor import tell_when_parent_dies
 
 WORKERS = 2
@@ -88,18 +88,12 @@ class DemoService:
 
     def stop(self) -> None:
         """End it, by its process id; what does not end by itself is killed with its workers."""
-        ignore_endings()
-        process, self._process = self._process, None
-        if process is not None:
-            process.terminate()
-            try:
-                process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        self._log.close()
-        self._folder.cleanup()
+        with undisturbed():
+            process, self._process = self._process, None
+            if process is not None:
+                _end(process)
+            self._log.close()
+            self._folder.cleanup()
 
     def served_by(self, request_ids: Set[str]) -> dict[str, int]:
         """Request id → process id of the worker that answered it.
@@ -184,3 +178,13 @@ class DemoService:
         # its own position in the file: the service writes at the one that both share
         number = self._log.fileno()
         return os.pread(number, os.fstat(number).st_size, 0).decode(errors="replace")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # the session that it was started in
+        process.wait()

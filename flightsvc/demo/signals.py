@@ -25,12 +25,23 @@ def orderly_end() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def ignore_endings() -> None:
-    """From now on what is tidied up is tidied up; it takes a few seconds at most."""
-    for number in _ENDINGS:
-        signal.signal(number, signal.SIG_IGN)
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ignore all of them inside the block: it tidies up, and takes a few seconds at most."""
+    before = {number: signal.getsignal(number) for number in _ENDINGS}
+    try:
+        _ignore()
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    ignore_endings()
+    _ignore()
     raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+
+def _ignore() -> None:
+    for number in _ENDINGS:
+        signal.signal(number, signal.SIG_IGN)

@@ -78,6 +78,11 @@ class FlightContext:
         return self._run.flight.key.flight_id
 
     @property
+    def stage(self) -> str:
+        """The kind of request."""
+        return self._run.flight.key.stage
+
+    @property
     def fence(self) -> int:
         """The number of this ownership; 0 where Redis has no part in it."""
         return self._run.own.fence if self._run.own else 0

@@ -109,7 +109,8 @@ class FlightCoordinator:
         self._names = names
         self._settings = settings
         self.worker = worker
-        self._highest_fence = 0
+        #: the highest fence that this worker has seen, in whatever shard
+        self.highest_fence = 0
         # a flight outlives some silent owners, so that their number can be counted
         self.live_ttl_ms = max(5 * settings.takeover_detect_ms, 30_000)
 
@@ -129,7 +130,7 @@ class FlightCoordinator:
             self.deadline_ms(stage),
             self.live_ttl_ms,
             min(_ms(stage.failure_ttl_s), MAX_FAILURE_MS),
-            self._highest_fence,
+            self.highest_fence,
             ask.waited_fence,
             int(ask.replay),
             int(ask.may_own),
@@ -248,7 +249,7 @@ class FlightCoordinator:
         if action is Action.DECLINED:
             return Declined()
         fence = int(reply[1])
-        self._highest_fence = max(self._highest_fence, fence)
+        self.highest_fence = max(self.highest_fence, fence)
         if action is Action.FOLLOWER_WAIT:
             return Following(fence, reply[2].decode(), reply[3].decode(), int(reply[4]))
         if action is Action.REPLAY_SUCCESS:

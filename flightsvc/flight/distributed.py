@@ -33,6 +33,7 @@ from flightsvc.flight.orphans import OrphanedAcquires
 from flightsvc.flight.owner import FlightOwner
 from flightsvc.flight.reader import wake
 from flightsvc.flight.serializer import ResultSerializer, UnknownVersion, UnreadableResult
+from flightsvc.flight.session_lock import RemoteLocks
 from flightsvc.flight.solo import SoloPilot
 from flightsvc.flight.state import Action, Crashed, End, FlightView, Landed, Role
 from flightsvc.metrics import FLIGHT_ACTIONS, FLIGHT_FALLBACKS, Metrics
@@ -67,10 +68,19 @@ class DistributedFlights:
         self.coordinator = FlightCoordinator(store, names, settings, worker)
         self.health = CoordinationHealth(store, lambda: wake(store, names, worker), metrics)
         self._orphans = OrphanedAcquires(self.coordinator, serializer)
-        self._heartbeat = HeartbeatManager(
-            self.coordinator, self.health, names, settings, self._orphans
-        )
         self._events = FlightEvents(store, names, worker, self.health.heard)
+        self.locks = RemoteLocks(
+            store,
+            names,
+            self.coordinator,
+            self._events,
+            self.health,
+            settings,
+            lambda: self._heartbeat.want(),
+        )
+        self._heartbeat = HeartbeatManager(
+            self.coordinator, self.health, names, settings, self._orphans, self.locks
+        )
         self._follower = FlightFollower(self._events)
         self._owner = FlightOwner(self.coordinator, self._heartbeat, serializer, settings, metrics)
         self._solo = SoloPilot(serializer, settings, metrics)

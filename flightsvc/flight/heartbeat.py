@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import gevent
 from gevent.event import Event
@@ -20,7 +20,6 @@ from gevent.event import Event
 from flightsvc.flight.call import Signal
 from flightsvc.flight.coordinator import FlightCoordinator, Ownership
 from flightsvc.flight.health import CoordinationHealth
-from flightsvc.flight.orphans import OrphanedAcquires
 from flightsvc.flight.state import Ack
 from flightsvc.settings import Settings
 from flightsvc.store import Names, StoreError
@@ -37,10 +36,18 @@ class _Beating:
     followers: int = 0
 
 
+class Duty(Protocol):
+    """Work for the heartbeat greenlet; its length says how much of it there is."""
+
+    def __len__(self) -> int: ...
+
+    def beat(self) -> None: ...
+
+
 class HeartbeatManager:
     """Renews what this worker owns, and tells a flight that is no longer its own.
 
-    :param orphans: settled at each beat, while Redis answers.
+    :param duties: what else is done at each beat, while Redis answers.
     """
 
     def __init__(
@@ -49,7 +56,7 @@ class HeartbeatManager:
         health: CoordinationHealth,
         names: Names,
         settings: Settings,
-        orphans: OrphanedAcquires,
+        *duties: Duty,
     ) -> None:
         self._coordinator = coordinator
         self._health = health
@@ -57,7 +64,7 @@ class HeartbeatManager:
         self._interval_s = settings.heartbeat_ms / 1000
         self._give_up_s = settings.takeover_detect_ms / 1000
         self._may_outlive_redis = settings.mode != "distributed"
-        self._orphans = orphans
+        self._duties = duties
         self._beating: dict[int, _Beating] = {}
         self._wanted = Event()
         self._greenlet: gevent.Greenlet[..., Any] | None = None
@@ -99,11 +106,11 @@ class HeartbeatManager:
             self._wanted.clear()
             try:
                 self.beat_all()
-                if self._health.up:
-                    self._orphans.settle()
+                for duty in self._duties if self._health.up else ():
+                    duty.beat()
             except Exception:
                 log.exception("a heartbeat failed unexpectedly; the next one is due")
-            if self._beating or len(self._orphans):
+            if self._beating or any(map(len, self._duties)):
                 self._wanted.set()
 
     def beat_all(self) -> None:

@@ -35,7 +35,7 @@ class OrphanedAcquires:
         """Remember an acquire that may have been granted."""
         self._open.append((flight, ask))
 
-    def settle(self) -> None:
+    def beat(self) -> None:
         """Ask again for each; what fails stays for the next time."""
         waiting, self._open = self._open, []
         for flight, ask in waiting:

@@ -24,6 +24,7 @@ from flightsvc.flight.local import LocalFlight, LocalSingleFlight
 from flightsvc.flight.replay import ReplayCache
 from flightsvc.flight.result import FlightResult
 from flightsvc.flight.serializer import ResultSerializer
+from flightsvc.flight.session_lock import SessionLock
 from flightsvc.flight.solo import SoloPilot
 from flightsvc.flight.state import Crashed, End, Failure, FlightView, Landed, Role
 from flightsvc.flight.tally import Tally
@@ -63,6 +64,10 @@ class SingleFlight:
         self._local = LocalSingleFlight(settings.max_waiters)
         serializer = ResultSerializer(settings.max_result_bytes, settings.result_encoding)
         self._distributed = self._connect(serializer)
+        #: one heavy call at a time for a session
+        self.locks = SessionLock(
+            self._distributed.locks if self._distributed else None, self.metrics
+        )
         self._solo = SoloPilot(serializer, settings, self.metrics)
         self._draining = False
         self.metrics.gauge(FLIGHTS_IN_FLIGHT, lambda: float(len(self._local)))

@@ -76,6 +76,8 @@ class Ack(str, Enum):
     CONFLICT = "CONFLICT"
     #: chunks are missing before these
     GAP = "GAP"
+    #: another flight holds the lock
+    BUSY = "BUSY"
     #: somebody else still waits
     JOINED = "JOINED"
 

@@ -81,6 +81,19 @@ ABANDON = Verb(
 DISCARD = Verb("discard", keys=("meta", "result"), args=("fence", "sha1"))
 INSPECT = Verb("inspect", keys=("meta", "interest"), args=())
 WAKE = Verb("wake", keys=("wake",), args=("ttl_ms",))
+LOCK = Verb(
+    "lock",
+    keys=("lock", "events", "fence"),
+    args=("holder", "token", "flight_fence", "lease_ms", "min_fence"),
+)
+RENEW = Verb(
+    "renew",
+    keys=(),
+    args=("lease_ms",),
+    each_keys=("lock", "events"),
+    each_args=("token", "fence"),
+)
+UNLOCK = Verb("unlock", keys=("lock", "events"), args=("token", "fence", "events_ttl_ms"))
 
 ALL = (
     ACQUIRE,
@@ -94,4 +107,7 @@ ALL = (
     DISCARD,
     INSPECT,
     WAKE,
+    LOCK,
+    RENEW,
+    UNLOCK,
 )

@@ -95,6 +95,12 @@ FLIGHT_FALLBACKS = Metric(
     "flights",
     "Flights that ran without Redis; whether duplicates across workers are possible.",
 )
+FLIGHT_LOCKS = Metric(
+    "flight.locks.{stage}.{outcome}",
+    "counter",
+    "locks",
+    "Session locks held, busy until the caller gave up, or lost; whether sessions collide.",
+)
 FLIGHT_CALL_TIME = Metric(
     "flight.call_time.{stage}",
     "timer",

@@ -8,6 +8,7 @@ about either never meet.
 ``result:<id>``        string: the serialized answer of ``result_fence``; the result's TTL.
 ``events:<id>``        stream: ``owned``, chunks, ``released``, one terminal event, all fenced.
 ``interest:<id>``      hash: follower worker to the end of its lease in ms.
+``lock:<id>``          hash: which flight holds a session's lock; the lease.
 ``live``               sorted set: flight id by heartbeat in ms, to list flights without SCAN.
 ``wake:<worker>``      stream of length 1: wakes that worker's reader.
 ``fence``              the shard's last fence; the one name without a TTL.
@@ -43,6 +44,15 @@ class Names:
             "events": f"{tag}:events:{flight_id}",
             "interest": f"{tag}:interest:{flight_id}",
             "live": f"{tag}:live",
+            "fence": f"{tag}:fence",
+        }
+
+    def lock(self, lock_id: str) -> dict[str, str]:
+        """Every name that a script about one session lock may ask for."""
+        tag = self._tags[self.shard_of(lock_id)]
+        return {
+            "lock": f"{tag}:lock:{lock_id}",
+            "events": f"{tag}:events:{lock_id}",
             "fence": f"{tag}:fence",
         }
 
