@@ -1,8 +1,7 @@
-"""What README.md and docs/ say is so: programs run, names exist, links lead on."""
+"""The programs and commands that README.md and docs/ print really run."""
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import re
@@ -17,44 +16,18 @@ import pytest
 from flask import Flask
 from gevent.event import Event
 
-from flightsvc import FlightContext, FlightKey, SingleFlight, errors
-from flightsvc.app import close_worker, create_app
-from flightsvc.cli import make_parser
-from flightsvc.demo.load import Asked
-from flightsvc.demo.report import table
+from flightsvc import FlightContext, FlightKey, SingleFlight
+from flightsvc.app import close_worker
 from flightsvc.demo.samples import IDENTICAL
-from flightsvc.demo.tally import Round
 from flightsvc.interview.evaluation import EvaluationInput
-from flightsvc.metrics.names import METRICS
-from flightsvc.settings import STAGE_DEFAULTS, Settings, StageSettings, load_settings
+from flightsvc.settings import load_settings
 from tests.processes import ROOT
+from tests.readme_pages import block, blocks, page
 from tests.service.gunicorn_master import Master
 from tests.support.redis_server import RedisServer
 from tests.support.service import ask, post_json
 
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 REDIS_URL = "redis://127.0.0.1:6379/0"
-
-
-def page(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
-
-
-def blocks(text: str, language: str) -> list[str]:
-    """The fenced blocks of a language, in order."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-
-
-def block(text: str, language: str, word: str) -> str:
-    """The one block that holds a word."""
-    (found,) = [each for each in blocks(text, language) if word in each]
-    return found
-
-
-def rows(text: str) -> list[list[str]]:
-    """The rows of all Markdown tables."""
-    lines = [line for line in text.splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 def run_program(code: str, redis: RedisServer, folder: Path) -> list[str]:
@@ -72,9 +45,6 @@ def run_program(code: str, redis: RedisServer, folder: Path) -> list[str]:
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
-
-
-# -- the programs run --------------------------------------------------------------------------
 
 
 def test_the_library_program_runs(own_redis: RedisServer, tmp_path: Path) -> None:
@@ -184,33 +154,6 @@ def test_the_rights_are_those_that_the_scripts_need() -> None:
     assert given - called == {"ping", "info", "eval", "evalsha", "xread"}
 
 
-# -- the names exist ---------------------------------------------------------------------------
-
-
-def test_the_commands_exist() -> None:
-    targets = set(re.findall(r"^([a-z-]+):", page("Makefile"), re.MULTILINE))
-    for text in map(page, ("README.md", "CHANGELOG.md")):
-        lines = [*re.findall(r"`([^`\n]+)`", text), *"".join(blocks(text, "sh")).splitlines()]
-        for line in lines:
-            words = line.split()
-            if words[0] == "make":
-                assert words[1] in targets, line
-            if words[0].endswith("flightsvc") and len(words) > 1:
-                make_parser().parse_args(words[1:])  # an unknown one ends the process
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_the_variables_exist(path: Path) -> None:
-    known = {f"FLIGHTSVC_{name.upper()}" for name in Settings.model_fields}
-    known |= {"FLIGHTSVC_CONFIG", "FLIGHTSVC_TEST_STRICT", "FLIGHTSVC_STAGES__", "FLIGHTSVC_"}
-    known |= {
-        f"FLIGHTSVC_STAGES__{stage.upper()}__{name.upper()}"
-        for stage in STAGE_DEFAULTS
-        for name in StageSettings.model_fields
-    }
-    assert set(re.findall(r"\bFLIGHTSVC_\w*", path.read_text(encoding="utf-8"))) <= known
-
-
 def test_the_settings_of_the_service_are_valid() -> None:
     lines = block(page("README.md"), "sh", "export").splitlines()
     exported = dict(shlex.split(line)[1].split("=", 1) for line in lines if "export" in line)
@@ -221,65 +164,8 @@ def test_the_settings_of_the_service_are_valid() -> None:
     assert dict(settings.api_tokens) == {"a-long-random-token": "acme"}
 
 
-def test_the_routes_exist() -> None:
-    app = create_app(Settings(mode="local"))
-    served = {rule.rule for rule in app.url_map.iter_rules()}
-    said = re.findall(r"^\| `(?:GET|POST) ([^`]+)` \|", page("README.md"), re.MULTILINE)
-
-    assert {re.sub(r"<\w+>", "{}", rule) for rule in served} == {
-        re.sub(r"\{\w+\}", "{}", rule) for rule in said
-    }
-
-
 def test_the_curl_line_is_a_valid_request() -> None:
     (command,) = [each for each in blocks(page("README.md"), "sh") if each.startswith("curl ")]
     words = shlex.split(command.replace("\\\n", " "))
 
     EvaluationInput.model_validate_json(words[words.index("-d") + 1])
-
-
-def test_the_errors_are_those_of_the_tree() -> None:
-    tree = {
-        (kind.default_code, kind.status)
-        for _, kind in inspect.getmembers(errors, inspect.isclass)
-        if issubclass(kind, errors.FlightSvcError)
-    }
-    said = {
-        (row[1].strip("`"), int(row[0]))
-        for row in rows(page("docs/running.md"))
-        if re.fullmatch(r"[1-5]\d\d", row[0])
-    }
-
-    assert len(said) > 15
-    assert said <= tree
-
-
-def test_the_metrics_exist() -> None:
-    said = {row[0].strip("`") for row in rows(page("docs/running.md")) if "." in row[0]}
-
-    assert len(said) > 5
-    assert said <= {metric.name for metric in METRICS}
-
-
-def test_the_demo_s_table_is_the_one_that_is_printed() -> None:
-    asked = [Asked("x", IDENTICAL, None, "", 1.0)]
-    heading = table([Round("at once", asked, {})], {}).splitlines()[0].replace(" error", "")
-
-    assert heading.replace(" ", "") in page("README.md").replace(" ", "")
-
-
-# -- the links lead on -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_links_lead_to_files(path: Path) -> None:
-    links = re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8"))
-    inside = [link for link in links if not re.match(r"https?://", link)]
-
-    assert [link for link in inside if not (path.parent / link).exists()] == []
-
-
-def test_every_page_is_linked() -> None:
-    linked = set(re.findall(r"\]\(docs/([^)]+)\)", page("README.md")))
-
-    assert linked >= {path.name for path in (ROOT / "docs").glob("*.md")}

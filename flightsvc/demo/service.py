@@ -105,7 +105,7 @@ class DemoService:
             time.sleep(0.01)
         return {request: pid for request, pid in found.items() if request in request_ids}
 
-    def last_words(self, lines: int = 12) -> str:
+    def last_words(self, lines: int = 40) -> str:
         """The end of the service's log, without its access lines."""
         said = [line for line in _SERVED.sub("", self._text()).splitlines() if line.strip()]
         return "\n".join(said[-lines:])
