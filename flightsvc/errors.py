@@ -11,6 +11,7 @@
     │   ├── NotFound               no such thing for this tenant
     │   ├── PayloadTooLarge        body over the limit
     │   └── KeyConflict            one explicit key, two different requests
+    ├── FallbackAnswer             raised by a failed call to have something stand in for its answer
     ├── NestedFlight               a flight asks for itself from inside its own call
     ├── SessionBusy                another heavy request of the session runs
     ├── CallFailed                 the one call behind a flight failed; what every waiter is told
@@ -141,6 +142,24 @@ class SessionBusy(FlightSvcError):
     failure_type = FailureType.OVERLOAD
     default_code = "SESSION_BUSY"
     status = 409
+
+
+class FallbackAnswer(FlightSvcError):
+    """The call failed, and something else stands in for its answer.
+
+    Raised by a call, never seen by a caller: those who wait get the value, marked; the flight
+    is remembered as the failure that it is.
+
+    :param value: what they get, JSON or bytes.
+    :param action: which fallback it comes from, a short word.
+    :param failure: what the call failed with.
+    """
+
+    def __init__(self, value: object, *, action: str, failure: FlightSvcError) -> None:
+        super().__init__(code=failure.code, retry_after_s=failure.retry_after_s)
+        self.value = value
+        self.action = action
+        self.failure = failure
 
 
 class NestedFlight(FlightSvcError):

@@ -129,7 +129,7 @@ class FlightCoordinator:
             self._settings.takeover_detect_ms,
             self.deadline_ms(stage),
             self.live_ttl_ms,
-            min(_ms(stage.failure_ttl_s), MAX_FAILURE_MS),
+            self._failure_ttl_ms(stage),
             self.highest_fence,
             ask.waited_fence,
             int(ask.replay),
@@ -139,9 +139,18 @@ class FlightCoordinator:
         )
         return self._outcome(ask, reply)
 
+    def saw(self, fence: int) -> None:
+        """Ask for no fence below this one any more, whatever Redis may have lost."""
+        self.highest_fence = max(self.highest_fence, fence)
+
     def deadline_ms(self, stage: StageSettings) -> int:
         """How long one ownership may last: its budget, and time to store the answer."""
         return stage.budget_ms + self._settings.takeover_detect_ms
+
+    def _failure_ttl_ms(self, stage: StageSettings) -> int:
+        """A failure outlives the next question of everybody who waited for it."""
+        longest_ms = min(_ms(stage.failure_ttl_s), MAX_FAILURE_MS)
+        return max(longest_ms, self._settings.takeover_detect_ms + 1_000)
 
     def mark_running(self, own: Ownership) -> Ack:
         """PENDING → RUNNING."""
@@ -195,7 +204,6 @@ class FlightCoordinator:
 
         :param fallback: a packed stand-in answer for those who waited.
         """
-        ttl_ms = min(_ms(self._settings.stage(own.key.stage).failure_ttl_s), MAX_FAILURE_MS)
         reply = self._run(
             verbs.FAIL,
             own.key,
@@ -207,7 +215,7 @@ class FlightCoordinator:
             int(failure.retryable),
             failure.status,
             min(failure.retry_after_ms, MAX_FAILURE_MS),
-            ttl_ms,
+            self._failure_ttl_ms(self._settings.stage(own.key.stage)),
             EVENTS_TTL_MS,
             fallback,
         )
@@ -249,7 +257,7 @@ class FlightCoordinator:
         if action is Action.DECLINED:
             return Declined()
         fence = int(reply[1])
-        self.highest_fence = max(self.highest_fence, fence)
+        self.saw(fence)
         if action is Action.FOLLOWER_WAIT:
             return Following(fence, reply[2].decode(), reply[3].decode(), int(reply[4]))
         if action is Action.REPLAY_SUCCESS:

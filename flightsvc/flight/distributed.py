@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import gevent
 from gevent.lock import BoundedSemaphore
@@ -46,6 +46,24 @@ log = logging.getLogger(__name__)
 ASK_PAUSE_S = 0.2
 
 
+@dataclass(slots=True)
+class Doubt:
+    """What is not known of a flight while Redis does not answer."""
+
+    since: float | None = None
+    maybe_granted: bool = False
+
+    def add(self, error: StoreError) -> None:
+        """One more question without an answer."""
+        self.since = self.since or time.monotonic()
+        self.maybe_granted = self.maybe_granted or error.maybe_done
+
+    @property
+    def age_s(self) -> float:
+        """For how long Redis has not answered."""
+        return time.monotonic() - self.since if self.since else 0.0
+
+
 class DistributedFlights:
     """Flights that all workers of a namespace share.
 
@@ -81,10 +99,12 @@ class DistributedFlights:
         self._heartbeat = HeartbeatManager(
             self.coordinator, self.health, names, settings, self._orphans, self.locks
         )
-        self._follower = FlightFollower(self._events)
+        self._follower = FlightFollower(self._events, serializer, self.coordinator.saw)
         self._owner = FlightOwner(self.coordinator, self._heartbeat, serializer, settings, metrics)
         self._solo = SoloPilot(serializer, settings, metrics)
         self._asking = BoundedSemaphore(max(1, settings.redis_connections - 1))
+        # a follower asks for so long before it goes on without Redis
+        self._patience_s = settings.takeover_detect_ms / 1000
         #: a worker that is about to stop takes no new ownership
         self.may_own = True
 
@@ -94,22 +114,22 @@ class DistributedFlights:
         :returns: the answer or the failure; never raises for either.
         """
         self.health.look_once()
-        ask, unanswered_since = Ask(flight.key, flight.token, replay=flight.replay), None
+        ask, doubt = Ask(flight.key, flight.token, replay=flight.replay), Doubt()
         while True:
-            if flight.end is not None:
-                return flight.end
-            if ask.waited_fence and not flight.waiting:
-                return Crashed.as_is(WaitTimeout())  # nobody is left to hear it
+            if flight.end is not None or (ask.waited_fence and not flight.waiting):
+                self._settle_later(flight, ask, doubt)
+                return flight.end or Crashed.as_is(WaitTimeout())  # nobody is left to hear it
             try:
                 outcome = self._ask(replace(ask, may_own=self.may_own))
-                unanswered_since = None
+                doubt = Doubt()
                 step = self._take(flight, ask, outcome)
             except StoreError as error:
-                unanswered_since = unanswered_since or time.monotonic()
-                if ask.waited_fence and self._still_patient(unanswered_since):
+                doubt.add(error)
+                if ask.waited_fence and doubt.age_s < self._patience_s:
                     gevent.sleep(ASK_PAUSE_S)
                     continue
-                step = self._without_redis(flight, ask, error)
+                self._settle_later(flight, ask, doubt)
+                step, doubt = self._without_redis(flight, ask), Doubt()
             if not isinstance(step, Ask):
                 return step
             ask = step
@@ -149,16 +169,17 @@ class DistributedFlights:
             if error.kind != "connection" or time.monotonic() - began > budget_s / 2:
                 self.health.failed(error)
                 raise
-            outcome = self._ask_again(ask)
+            outcome = self._ask_again(ask, error)
         self.health.succeeded()
         return outcome
 
-    def _ask_again(self, ask: Ask) -> Outcome:
+    def _ask_again(self, ask: Ask, first: StoreError) -> Outcome:
         try:
             return self.coordinator.acquire_or_join(ask)
         except StoreError as error:
             self.health.failed(error)
-            raise
+            # the first question may have been carried out, however the second was refused
+            raise (error if error.maybe_done else first) from None
 
     def _take(self, flight: LocalFlight, ask: Ask, outcome: Outcome) -> End | Ask:
         """One step: the flight's end, or what to ask next."""
@@ -166,6 +187,9 @@ class DistributedFlights:
             FLIGHT_ACTIONS, stage=flight.key.stage, action=_action(outcome).value.lower()
         )
         if isinstance(outcome, Ownership):
+            if flight.end is not None or not self.may_own:
+                self.coordinator.release(outcome)
+                return flight.end or Crashed.as_is(Draining(retry_after_s=1))
             end = self._owner.fly(flight, outcome)
             return end or replace(ask, waited_fence=outcome.fence)
         if isinstance(outcome, Following):
@@ -192,11 +216,14 @@ class DistributedFlights:
         waited = 0 < ask.waited_fence <= replayed.fence
         return Landed(payload, Role.FOLLOWER if waited else Role.REPLAY, replayed.fence)
 
-    def _without_redis(self, flight: LocalFlight, ask: Ask, error: StoreError) -> End | Ask:
-        """Coordination failed, not the call: this worker flies alone, if the mode allows it."""
-        if error.maybe_done:
+    def _settle_later(self, flight: LocalFlight, ask: Ask, doubt: Doubt) -> None:
+        """A question without a reply may be carried out yet: its flight must not be left alone."""
+        if doubt.maybe_granted:
             self._orphans.add(flight, ask)
             self._heartbeat.want()
+
+    def _without_redis(self, flight: LocalFlight, ask: Ask) -> End | Ask:
+        """Coordination failed, not the call: this worker flies alone, if the mode allows it."""
         if self._settings.mode == "distributed":
             return Crashed.as_is(CoordinationUnavailable(retry_after_s=1))
         if not self.may_own:
@@ -209,9 +236,6 @@ class DistributedFlights:
                 return end
             run.adopt(end.own)
             return self._owner.go_on(run, end.own) or replace(ask, waited_fence=end.own.fence)
-
-    def _still_patient(self, unanswered_since: float) -> bool:
-        return time.monotonic() - unanswered_since < self._settings.takeover_detect_ms / 1000
 
 
 def _action(outcome: Outcome) -> Action:

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
+from collections.abc import Callable
 
 from flightsvc.flight.coordinator import Following, read_failure
 from flightsvc.flight.events import FlightEvents
+from flightsvc.flight.fallback import unpack_fallback
 from flightsvc.flight.local import LocalFlight
 from flightsvc.flight.reader import ASK_AGAIN, AskAgain, FlightEvent
-from flightsvc.flight.state import Crashed, End
+from flightsvc.flight.serializer import ResultSerializer, UnreadableResult
+from flightsvc.flight.state import Crashed, End, Landed, Role
+
+log = logging.getLogger(__name__)
 
 #: At most this many seconds are added to a re-ask, so that workers do not ask all at once.
 JITTER_S = 0.1
 
 
 class FlightFollower:
-    """Waits for the news of one flight at a time for each of this worker's following flights."""
+    """Waits for the news of each of this worker's following flights.
 
-    def __init__(self, events: FlightEvents) -> None:
+    :param saw: told of every fence, so that no later one can be lower.
+    """
+
+    def __init__(
+        self, events: FlightEvents, serializer: ResultSerializer, saw: Callable[[int], None]
+    ) -> None:
         self._events = events
+        self._saw = saw
+        self._serializer = serializer
 
     def follow(self, flight: LocalFlight, following: Following) -> End | None:
         """Wait for the owner's end.
@@ -38,19 +51,26 @@ class FlightFollower:
                 if news.fence < following.fence or news.kind in ("owned", "chunk"):
                     continue  # an earlier owner's, or nothing that ends the wait
                 flight.ended_at = news.read_at
-                return _failure(news) if news.kind == "failed" else None
+                self._saw(news.fence)
+                return self._failure(news) if news.kind == "failed" else None
         finally:
             flight.on_unwanted = None
             self._events.unsubscribe(flight.key.flight_id, subscription)
 
-
-def _failure(event: FlightEvent) -> Crashed:
-    fields = event.fields
-    failure = read_failure(
-        fields[b"error_type"],
-        fields[b"code"],
-        fields[b"retryable"],
-        fields[b"status"],
-        fields[b"wait_ms"],
-    )
-    return Crashed(failure, event.fence)
+    def _failure(self, event: FlightEvent) -> End:
+        fields = event.fields
+        packed = fields.get(b"fallback")
+        if packed:
+            try:
+                action, payload = unpack_fallback(packed, self._serializer)
+                return Landed(payload, Role.FOLLOWER, event.fence, action)
+            except UnreadableResult:
+                log.warning("a fallback answer in %s is damaged", event.kind)
+        failure = read_failure(
+            fields[b"error_type"],
+            fields[b"code"],
+            fields[b"retryable"],
+            fields[b"status"],
+            fields[b"wait_ms"],
+        )
+        return Crashed(failure, event.fence)

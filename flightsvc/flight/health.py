@@ -32,7 +32,7 @@ class CoordinationHealth:
         self._store = store
         self._write = probe
         self._probe: gevent.Greenlet[..., Any] | None = None
-        self._looked = False
+        self._look: gevent.Greenlet[..., Any] | None = None
         self.up = True
         #: what the last acquire failed with, or None after one that succeeded
         self.last_error: str | None = None
@@ -45,6 +45,8 @@ class CoordinationHealth:
 
     def failed(self, error: StoreError) -> None:
         """An acquire failed."""
+        if error.kind != self.last_error and not error.unreachable:
+            log.warning("%s: calls that it refuses go on without it", error)
         self.last_error = error.kind
         if error.unreachable and self.up:
             self.up = False
@@ -79,9 +81,8 @@ class CoordinationHealth:
 
     def look_once(self) -> None:
         """At the first use, warn of a server that may throw flights away."""
-        if not self._looked:
-            self._looked = True
-            gevent.spawn(self._warn_of_eviction)
+        if self._look is None:
+            self._look = gevent.spawn(self._warn_of_eviction)
 
     def _warn_of_eviction(self) -> None:
         try:
@@ -97,8 +98,9 @@ class CoordinationHealth:
 
     def close(self) -> None:
         """Stop probing."""
-        if self._probe is not None:
-            self._probe.kill(timeout=1)
+        for greenlet in (self._probe, self._look):
+            if greenlet is not None:
+                greenlet.kill(timeout=1)
 
     def _start_probe(self) -> None:
         if self._probe is None or self._probe.dead:

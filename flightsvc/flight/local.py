@@ -21,7 +21,7 @@ from gevent.hub import Waiter, get_hub
 from flightsvc.errors import KeyConflict, NestedFlight, TooManyWaiters, WaitTimeout
 from flightsvc.flight.clock import EXPIRED, DeadlineClock
 from flightsvc.flight.key import FlightKey
-from flightsvc.flight.state import End
+from flightsvc.flight.state import End, Landed
 
 if TYPE_CHECKING:
     from flightsvc.flight.call import Call, CallRun
@@ -81,6 +81,15 @@ class LocalFlight:
     def waiting(self) -> int:
         """How many callers wait now."""
         return len(self._waiters)
+
+    def answers(self, replay: bool) -> bool:
+        """Whether a caller that comes now may share this flight's end.
+
+        :param replay: whether the caller takes an answer from before it asked.
+        """
+        if self.end is None:
+            return True
+        return replay and isinstance(self.end, Landed) and self.end.fallback is None
 
     def resolve(self, end: End) -> None:
         """Set the end and wake everybody; later calls change nothing."""
@@ -162,6 +171,8 @@ class LocalSingleFlight:
         :raises NestedFlight: waiting for this flight would never end.
         """
         flight = self._flights.get(key.flight_id)
+        if flight is not None and not flight.answers(replay):
+            flight = None  # ended, only Redis does not know it yet: this caller asks anew
         if self.waiters >= self._max_waiters and (flight is None or flight.end is None):
             raise TooManyWaiters(retry_after_s=1)
         if flight is not None:

@@ -54,7 +54,7 @@ class OrphanedAcquires:
         if flight.run is not None:
             flight.run.tell(Adopted(outcome))
             self._open.append((flight, ask))  # until it has: it may be ending just now
-        elif isinstance(flight.end, Landed):
+        elif isinstance(flight.end, Landed) and flight.end.fallback is None:
             self._coordinator.finish(outcome, self._serializer.pack(flight.end.payload))
         else:
             self._coordinator.release(outcome)

@@ -11,12 +11,14 @@ from flightsvc.errors import (
     CoordinationUnavailable,
     Draining,
     FailureType,
+    FallbackAnswer,
     FlightSvcError,
     Overloaded,
     ResultRejected,
 )
 from flightsvc.flight.call import CallRun, News, Raised, Returned, Signal
 from flightsvc.flight.coordinator import Ask, FlightCoordinator, Ownership
+from flightsvc.flight.fallback import pack_fallback
 from flightsvc.flight.heartbeat import HeartbeatManager
 from flightsvc.flight.local import LocalFlight
 from flightsvc.flight.serializer import Envelope, Payload, ResultSerializer
@@ -130,17 +132,30 @@ class FlightOwner:
         if isinstance(error, Overloaded) and not run.running:
             # this worker is full, the question is as good as before: another may ask it
             return self._give_back(own, error)
-        crashed = Crashed(Failure.of(error), own.fence, error)
+        end: End = Crashed(Failure.of(error), own.fence, error)
+        packed = b""
+        if isinstance(error, FallbackAnswer):
+            try:
+                payload = self._serializer.freeze(error.value)
+            except ResultRejected as rejected:
+                return self._crash(run, own, rejected)
+            end = Landed(payload, Role.OWNER, own.fence, error.action)
+            packed = pack_fallback(error.action, self._pack(payload))
+        return self._tell_failure(run, own, Failure.of(error), end, packed)
+
+    def _tell_failure(
+        self, run: CallRun, own: Ownership, failure: Failure, end: End, packed: bytes
+    ) -> End | None:
         while True:
             try:
-                ack = self._coordinator.fail(own, crashed.failure)
+                ack = self._coordinator.fail(own, failure, packed)
             except StoreError as trouble:
-                run.flight.resolve(crashed)
+                run.flight.resolve(end)
                 if self._gives_up(run, trouble):
-                    return self._ended(own, crashed, "failed")
+                    return self._ended(own, end, "failed")
                 continue
             if ack is Ack.OK:
-                return self._ended(own, crashed, "failed")
+                return self._ended(own, end, "failed")
             if ack is not Ack.LOST or not self._regain(run, own):
                 return self._lost(run, ack)
 

@@ -101,7 +101,7 @@ class StreamReader:
         subscription = Subscription(stream, cursor)
         self._subscriptions[stream] = subscription
         self._wanted.set()
-        if self._reader is None:
+        if self._reader is None or self._reader.dead:
             self._reader = gevent.spawn(self._run)
         elif self._blocked and self._waking is None:
             self._waking = gevent.spawn_later(WAKE_S, self._wake_reader)
@@ -123,7 +123,9 @@ class StreamReader:
     def _wake_reader(self) -> None:
         self._waking = None
         try:
-            self._store.run(verbs.WAKE, [self._wake], [WAKE_TTL_MS])
+            entry: bytes = self._store.run(verbs.WAKE, [self._wake], [WAKE_TTL_MS])
+            if _after(self._wake_cursor, entry.decode()):
+                self._wake_cursor = "0-0"  # the stream was lost, and the clock set back
         except StoreError:
             log.debug("a wake did not get through; the reader looks up by itself")
 

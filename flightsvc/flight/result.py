@@ -15,13 +15,22 @@ class FlightResult:
     does to its copy no other sees.
     """
 
-    __slots__ = ("_payload", "_value", "fence", "flight_id", "role")
+    __slots__ = ("_payload", "_value", "fallback", "fence", "flight_id", "role")
 
-    def __init__(self, payload: Payload, role: Role, flight_id: str, fence: int) -> None:
+    def __init__(
+        self,
+        payload: Payload,
+        role: Role,
+        flight_id: str,
+        fence: int,
+        fallback: str | None = None,
+    ) -> None:
         self._payload = payload
         self.role: str = role.value
         self.flight_id = flight_id
         self.fence = fence
+        #: what stands in for the call's own answer, or None
+        self.fallback = fallback
 
     @property
     def value(self) -> Any:

@@ -206,7 +206,7 @@ class SingleFlight:
         except Exception as error:  # a bug of ours must not leave anybody waiting
             log.exception("flight %s failed unexpectedly", flight.key.flight_id)
             end = Crashed(Failure.of(error), cause=error)
-        if isinstance(end, Landed):
+        if isinstance(end, Landed) and end.fallback is None:
             ttl_s = self._settings.stage(flight.key.stage).l1_ttl_s
             key = flight.key
             self._replays.put(key.flight_id, end.payload, end.fence, ttl_s, key.digest)
@@ -256,7 +256,7 @@ def _result(key: FlightKey, end: End, first: bool) -> FlightResult:
     """The end as one caller's own result or exception."""
     if isinstance(end, Landed):
         role = Role.FOLLOWER if end.role is Role.OWNER and not first else end.role
-        return FlightResult(end.payload, role, key.flight_id, end.fence)
+        return FlightResult(end.payload, role, key.flight_id, end.fence, end.fallback)
     if end.error is not None:
         raise copy(end.error)
     raise end.failure.error(key.flight_id, end.fence) from end.cause

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flightsvc.errors import Draining, ResultRejected
+from flightsvc.errors import Draining, FallbackAnswer, ResultRejected
 from flightsvc.flight.call import Adopted, CallRun, Raised, Returned
 from flightsvc.flight.local import LocalFlight
 from flightsvc.flight.serializer import ResultSerializer
@@ -34,16 +34,20 @@ class SoloPilot:
         if isinstance(news, Adopted):
             return news
         end = self._end_of(news)
-        outcome = "local" if isinstance(end, Landed) else "failed"
+        whole = isinstance(end, Landed) and end.fallback is None
+        outcome = "local" if whole else "failed"
         self._metrics.count(FLIGHT_ENDS, stage=run.flight.key.stage, outcome=outcome)
         return end
 
     def _end_of(self, news: object) -> End:
-        if isinstance(news, Returned):
-            try:
+        try:
+            if isinstance(news, Returned):
                 return Landed(self._serializer.freeze(news.value), Role.LOCAL, 0)
-            except ResultRejected as error:
-                return Crashed(Failure.of(error), cause=error)
+            if isinstance(news, Raised) and isinstance(news.error, FallbackAnswer):
+                payload = self._serializer.freeze(news.error.value)
+                return Landed(payload, Role.LOCAL, 0, news.error.action)
+        except ResultRejected as error:
+            return Crashed(Failure.of(error), cause=error)
         if isinstance(news, Raised):
             return Crashed(Failure.of(news.error), cause=news.error)
         return Crashed.as_is(Draining(retry_after_s=1))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from flightsvc.errors import CallFailed, FailureType, FlightSvcError
+from flightsvc.errors import CallFailed, FailureType, FallbackAnswer, FlightSvcError
 from flightsvc.flight.serializer import Payload
 
 
@@ -108,6 +108,8 @@ class Failure:
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         """Classify what a call raised (first article, step 8)."""
+        if isinstance(error, FallbackAnswer):
+            return cls.of(error.failure)
         if isinstance(error, FlightSvcError):
             wait_ms = max(0, int((error.retry_after_s or 0) * 1000))
             return cls(error.failure_type, error.code, error.retryable, error.status, wait_ms)
@@ -131,11 +133,15 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """A flight's end with an answer."""
+    """A flight's end with an answer, or with what stands in for one.
+
+    :param fallback: where the answer comes from, if it is not the call's own; never stored.
+    """
 
     payload: Payload
     role: Role
     fence: int
+    fallback: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

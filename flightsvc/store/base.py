@@ -117,7 +117,8 @@ class Store:
         :raises StoreError: if Redis could not be asked.
         """
         try:
-            info = self._commands.info("memory")
+            # not among the commands: what is asked once takes no place from the flights
+            info = self._reads.info("memory")
         except upstream.ResponseError:
             return None
         except (upstream.RedisError, OSError) as error:

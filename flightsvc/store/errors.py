@@ -48,6 +48,9 @@ def wrap(error: upstream.RedisError | OSError) -> StoreError:
     for classes, kind, message in _KINDS:
         if isinstance(error, classes):
             return StoreError(kind, message)
-    if str(error).startswith("MISCONF"):
-        return StoreError("misconf", "Redis cannot save its data and refuses writes")
+    text = str(error)
+    if text.startswith(("MISCONF", "NOREPLICAS")) or "NOREPLICAS" in text:
+        return StoreError("misconf", "Redis refuses writes, as it is configured to")
+    if "ACL failure" in text or "can't run this command" in text:
+        return StoreError("denied", "Redis refused the user or the command")
     return StoreError("other", f"Redis answered an error ({type(error).__name__})")

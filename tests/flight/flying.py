@@ -99,6 +99,16 @@ class Caller:
         """Whether there is neither answer nor error yet."""
         return not self._greenlet.dead
 
+    @property
+    def answered(self) -> bool:
+        """Whether there is an answer."""
+        return self._answer is not None
+
+    @property
+    def left(self) -> bool:
+        """Whether the caller went away without an answer or error."""
+        return not self.waits and not self.answered and self._error is None
+
     def leave(self) -> None:
         """Go away without an answer."""
         self._greenlet.kill()
@@ -115,6 +125,11 @@ class Caller:
         """The error; an answer is an assertion error."""
         self._await(within_s)
         assert self._error is not None, f"answered with {self._answer!r}"
+        return self._error
+
+    def outcome(self, within_s: float = 5.0) -> BaseException | None:
+        """The error, or None for an answer."""
+        self._await(within_s)
         return self._error
 
     def _await(self, within_s: float) -> None:

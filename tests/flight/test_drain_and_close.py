@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 
 import gevent
@@ -10,12 +11,15 @@ import pytest
 from flightsvc.errors import Draining
 from flightsvc.flight import FlightKey, SingleFlight
 from flightsvc.settings import Settings
+from flightsvc.store.scripts import source
 from tests.flight.conftest import Worker
 from tests.flight.flying import Caller, Model, ask, await_following, count, roles, values
+from tests.flight.wire import Wire
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 KEY = FlightKey("scoring", "s1", "an answer")
+ACQUIRE = hashlib.sha1(source("acquire")).hexdigest().encode()
 
 
 @pytest.mark.parametrize("how", ["drain", "close"])
@@ -106,6 +110,28 @@ def test_a_draining_worker_does_not_take_over(worker: Worker) -> None:
     assert isinstance(owner.error(1), Draining)
     assert isinstance(follower.error(1), Draining)
     assert model.calls == 1
+
+
+def test_an_ownership_that_comes_after_the_drain_is_given_back(
+    worker: Worker, redis_server: RedisServer
+) -> None:
+    with Wire(redis_server) as wire:
+        one, two = worker(url=wire.url), worker()
+        one.run(FlightKey("scoring", "warm"), Model())
+        # given a question that is on its way to Redis when the worker begins to stop
+        acquire = wire.hold(ACQUIRE)
+        model, second = Model(), Model()
+        caller = Caller(one, KEY, model)
+        assert acquire.met.wait(5)
+        one.drain()
+        assert isinstance(caller.error(1), Draining)
+        acquire.let_go()
+        # then no call is made for nobody, and the next worker need not wait for a lease
+        wait_until(lambda: count(one, "flight.in_flight") == 0, 5)
+        late = Caller(two, KEY, second)
+        assert late.result().value == {"call": 1}
+        assert late.took_s < 2
+        assert model.calls == 0
 
 
 def test_a_worker_without_redis_drains_too() -> None:

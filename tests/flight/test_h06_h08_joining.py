@@ -126,6 +126,19 @@ def test_h08_callers_that_come_and_go_at_random_do_no_harm(worker: Worker) -> No
         assert count(flights, "flight.waiters") == 0
 
 
+def test_h08_a_callers_own_time_out_is_its_own(worker: Worker) -> None:
+    one, two = worker(**QUICK), worker(**QUICK)
+    model = Model(held=True)
+    staying = ask(one, KEY, model) + ask(two, KEY, model)
+    model.began.wait()
+    for flights in (one, two):
+        with pytest.raises(gevent.Timeout), gevent.Timeout(0.1):
+            flights.run(KEY, model)
+        assert count(flights, "flight.left.scoring") == 1
+    model.let_go()
+    assert values(staying) == [{"call": 1}]
+
+
 def test_a_caller_that_leaves_from_inside_its_call_is_no_special_case(worker: Worker) -> None:
     one = worker(**QUICK)
     callers: list[Caller] = []

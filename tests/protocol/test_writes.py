@@ -88,26 +88,6 @@ def test_the_other_end_is_a_conflict(desk: Desk, end: str) -> None:
     assert desk.content() == before
 
 
-@pytest.mark.parametrize("end", ["append", "finish", "fail", "release", "give_up"])
-def test_an_event_in_a_stream_that_was_lost_has_a_ttl_too(desk: Desk, end: str) -> None:
-    # given an owner whose stream was deleted
-    fence = desk.reach("RUNNING")
-    desk.client.delete(desk.keys["events"])
-
-    # when the flight's next event begins it again (the desk looks for keys without a TTL)
-    if end == "give_up":
-        desk.silence()
-        desk.client.hset(desk.keys["meta"], "silent", 3)
-        assert desk.ask("b")[0] == "REPLAY_FAILURE"
-    else:
-        verb = next(verb for verb in verbs.ALL if verb.name == end)
-        assert desk.run(verb, *(["x"] if end == "append" else []), fence=fence)[0] == "OK"
-
-    # then it is told, and its stream expires
-    assert len(desk.events()) == 1
-    assert desk.ttl("events") > 0
-
-
 def test_mark_running_is_a_heartbeat_too(desk: Desk) -> None:
     fence = desk.own("a")
     desk.silence(1_000)

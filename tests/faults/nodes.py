@@ -1,0 +1,314 @@
+"""Two nodes: gunicorn masters with workers of their own, on one Redis, asking one model."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import gevent
+
+from flightsvc.interview.evaluation import EvaluationInput, flight_key
+from flightsvc.model_server.process import ModelServerProcess
+from flightsvc.store import Names
+from tests.metrics.receiver import Receiver
+from tests.processes import wait_until
+from tests.support.redis_server import RedisServer
+from tests.support.service import Reply, Service
+
+MODEL = "test-model"
+HEARTBEAT_S, DETECT_S, GRACE_S = 0.2, 1.0, 2.0
+#: what gunicorn's master waits after a TERM before it kills
+KILLED_AFTER_S = GRACE_S + 5
+#: the longest that a caller of these nodes may wait: a budget, a takeover and a second
+PATIENCE_S = 10 + DETECT_S + 1
+
+
+class Question:
+    """One question; nobody else asks it."""
+
+    def __init__(self, name: str = "") -> None:
+        self.session = f"{name or 's'}-{os.urandom(6).hex()}"
+        #: also part of what the model sees, so that its calls can be told apart
+        self.body = {
+            "question_number": 1,
+            "question": "What is a fencing token?",
+            "answer": f"A number that rises with each lease ({self.session}).",
+        }
+
+    @property
+    def path(self) -> str:
+        return f"/v1/interviews/{self.session}/evaluations"
+
+    @property
+    def flight_id(self) -> str:
+        asked = EvaluationInput.model_validate(self.body)
+        key = flight_key(self.session, asked, tenant="", provider="openai", model=MODEL)
+        return key.flight_id
+
+    def rule(
+        self, *, nth: tuple[int, ...] | None = None, takes_s: float = 0.0, **behave: Any
+    ) -> dict[str, Any]:
+        """A rule of the model server's script for this question's calls.
+
+        :param nth: of which of them; default all.
+        :param takes_s: how long the model thinks.
+        """
+        behave["latency_ms"] = int(takes_s * 1000)
+        match: dict[str, Any] = {"last_user_contains": self.session}
+        if nth is not None:
+            match["nth"] = list(nth)
+        return {"name": self.session, "match": match, "behave": behave}
+
+
+class Asker:
+    """Somebody who asks a node over HTTP, in a greenlet of his own."""
+
+    def __init__(self, node: Node, question: Question) -> None:
+        self._reply: Reply | None = None
+        self._error: OSError | None = None
+        self.began_at = time.monotonic()
+        #: when the answer or error came (monotonic)
+        self.answered_at = 0.0
+        self._greenlet = gevent.spawn(self._ask, node, question)
+
+    @property
+    def took_s(self) -> float:
+        """From asking to the answer."""
+        return self.answered_at - self.began_at
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing has come yet."""
+        return not self._greenlet.dead
+
+    def reply(self, within_s: float = PATIENCE_S + 3) -> Reply:
+        """The answer, whatever its status; a broken connection is raised."""
+        self._greenlet.join(within_s)
+        assert self._greenlet.dead, f"no answer within {within_s} s"
+        if self._error is not None:
+            raise self._error
+        assert self._reply is not None
+        return self._reply
+
+    def _ask(self, node: Node, question: Question) -> None:
+        try:
+            self._reply = node.service.post(question.path, question.body)
+        except OSError as error:
+            self._error = error
+        self.answered_at = time.monotonic()
+
+
+class Node:
+    """One gunicorn master.
+
+    :param name: first part of its metrics' names.
+    :param env: settings beside those of all nodes.
+    """
+
+    def __init__(
+        self, name: str, workers: int, env: Mapping[str, str], options: tuple[str, ...]
+    ) -> None:
+        self.name = name
+        self.workers = workers
+        self.service = Service(
+            {**env, "FLIGHTSVC_STATSD_PREFIX": name}, workers=workers, options=options
+        )
+
+    @property
+    def pid(self) -> int:
+        """The only worker's."""
+        (pid,) = self.service.worker_pids()
+        return pid
+
+    def ask(self, question: Question, askers: int = 1) -> list[Asker]:
+        """Several callers at once."""
+        return [Asker(self, question) for _ in range(askers)]
+
+    def answer(self, question: Question) -> Reply:
+        """What one more caller gets."""
+        return Asker(self, question).reply()
+
+    def readiness(self) -> tuple[int, str, str]:
+        """What ``/readyz`` says: status, whether requests are welcome, Redis."""
+        reply = self.service.get("/readyz", timeout_s=5)
+        said = reply.json()
+        return reply.status, said["status"], said["redis"]
+
+    def complete(self) -> bool:
+        """Whether all its workers run and it answers."""
+        try:
+            return len(self.service.worker_pids()) == self.workers and self.healthy()
+        except OSError:
+            return False
+
+    def healthy(self) -> bool:
+        return self.service.get("/healthz", timeout_s=5).status == 200
+
+
+class Pair:
+    """Two nodes, ``a`` and ``b``, and everything around them.
+
+    :param redis: the one that both use.
+    :param urls: how each reaches it; by default directly.
+    :param workers: of each.
+    :param mode: of both.
+    :param env: further settings of both.
+    :param options: words of gunicorn's command line, for both.
+    """
+
+    def __init__(
+        self,
+        redis: RedisServer,
+        model: ModelServerProcess,
+        *,
+        urls: tuple[str, str] | None = None,
+        workers: tuple[int, int] = (1, 1),
+        mode: str = "hybrid",
+        env: Mapping[str, str] | None = None,
+        options: tuple[str, ...] = (),
+    ) -> None:
+        self.redis = redis
+        self.model = model
+        self.namespace = "t-" + os.urandom(6).hex()
+        self.metrics = Receiver()
+        everywhere = {**self._settings(mode), **(env or {})}
+        self.a, self.b = (
+            Node(name, count, {**everywhere, "FLIGHTSVC_REDIS_URL": url}, options)
+            for name, count, url in zip("ab", workers, urls or (redis.url, redis.url), strict=True)
+        )
+
+    @property
+    def nodes(self) -> tuple[Node, Node]:
+        return self.a, self.b
+
+    def calls(self, question: Question) -> int:
+        """How often the model was asked a question for which there is a rule."""
+        calls: int = self.model.stats()["by_rule"].get(question.session, 0)
+        return calls
+
+    def await_calls(self, question: Question, calls: int = 1) -> None:
+        """Wait until the model was asked so often."""
+        wait_until(lambda: self.calls(question) >= calls)
+
+    def follow(self, node: Node, question: Question, askers: int) -> list[Asker]:
+        """So many callers who wait in a node, and further ones until each worker there follows."""
+        asking = node.ask(question, askers)
+        self.await_waiting(node, askers)
+        while self.following(question) < node.workers:  # which worker accepts is up to the kernel
+            asking += node.ask(question)
+            gevent.sleep(0.05)
+        return asking
+
+    def await_waiting(self, node: Node, callers: int) -> None:
+        """Wait until so many callers wait in a node."""
+        wait_until(lambda: self.waiting(node) == callers)
+
+    def await_following(self, question: Question, workers: int = 1) -> None:
+        """Wait until at least so many workers beside the owner's are known to wait for a flight."""
+        wait_until(lambda: self.following(question) >= workers)
+
+    def following(self, question: Question) -> int:
+        """How many workers beside the owner's are known to wait for a flight."""
+        interest = Names(self.namespace, 16).flight(question.flight_id)["interest"]
+        client: Any = self.redis.client()
+        return int(client.hlen(interest))
+
+    def waiting(self, node: Node) -> float:
+        """How many callers wait in a node, as it last said."""
+        last: dict[str, float] = {}
+        for line in self.metrics.lines:
+            name, _, rest = line.partition(":")
+            if name.startswith(f"{node.name}.flight.waiters."):
+                last[name] = float(rest.split("|")[0])
+        return sum(last.values())
+
+    def counted(self, node: Node, name: str) -> float:
+        """A counter of all of a node's workers."""
+        return self.metrics.totals().get(f"{node.name}.{name}", 0)
+
+    def events(self, question: Question) -> list[tuple[int, str, int]]:
+        """A flight's events, as Redis has them: time in ms, kind, fence."""
+        client: Any = self.redis.client()
+        found = client.xrange(Names(self.namespace, 16).flight(question.flight_id)["events"])
+        return [
+            (int(entry.partition(b"-")[0]), fields[b"kind"].decode(), int(fields[b"fence"]))
+            for entry, fields in found
+        ]
+
+    def without_ttl(self) -> list[bytes]:
+        """The names that would stay for ever, but for those that should."""
+        client: Any = self.redis.client()
+        names = list(client.scan_iter(f"*{self.namespace}*", count=1000))
+        return [name for name in names if client.ttl(name) == -1 and not name.endswith(b":fence")]
+
+    def __enter__(self) -> Self:
+        starting = [gevent.spawn(node.service.start, probe="/healthz") for node in self.nodes]
+        try:
+            gevent.joinall(starting, raise_error=True)
+        except BaseException as error:
+            gevent.joinall(starting)
+            self.__exit__(type(error), error, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            for node in self.nodes:
+                print(f"--- node {node.name}\n{node.service.log()[-6_000:]}")
+        gevent.joinall([gevent.spawn(node.service.close) for node in self.nodes])
+        self.metrics.close()
+
+    def _settings(self, mode: str) -> dict[str, str]:
+        return {
+            "FLIGHTSVC_NAMESPACE": self.namespace,
+            "FLIGHTSVC_MODE": mode,
+            "FLIGHTSVC_HEARTBEAT_MS": f"{HEARTBEAT_S * 1000:.0f}",
+            "FLIGHTSVC_TAKEOVER_DETECT_MS": f"{DETECT_S * 1000:.0f}",
+            "FLIGHTSVC_GRACE_S": str(GRACE_S),
+            "FLIGHTSVC_PROVIDER": "openai",
+            "FLIGHTSVC_OPENAI_BASE_URL": self.model.base_url,
+            "FLIGHTSVC_OPENAI_MODEL": MODEL,
+            "FLIGHTSVC_BREAKER_FAILURES": "1000",
+            "FLIGHTSVC_STAGES__EVALUATION__TIMEOUT_MS": "9000",
+            "FLIGHTSVC_STAGES__EVALUATION__BUDGET_MS": "10000",
+            "FLIGHTSVC_STAGES__EVALUATION__RETRY_DELAYS_MS": "[]",
+            "FLIGHTSVC_STATSD_HOST": "127.0.0.1",
+            "FLIGHTSVC_STATSD_PORT": str(self.metrics.port),
+            "FLIGHTSVC_STATSD_FLUSH_MS": "100",
+        }
+
+
+def bodies(askers: list[Asker]) -> set[bytes]:
+    """The different answers that callers got; all must have one."""
+    replies = [asker.reply() for asker in askers]
+    assert {reply.status for reply in replies} == {200}, [reply.body for reply in replies]
+    return {reply.body for reply in replies}
+
+
+def roles(askers: list[Asker]) -> list[str]:
+    """The callers' roles, sorted."""
+    return sorted(asker.reply().headers["flight-role"] for asker in askers)
+
+
+def codes(askers: list[Asker]) -> set[tuple[int, str]]:
+    """How callers were refused: status and code; a temporary refusal says when to come back."""
+    refused = set()
+    for reply in (asker.reply() for asker in askers):
+        problem = reply.json()
+        refused.add((reply.status, problem["code"]))
+        if reply.status == 503:
+            assert int(reply.headers["retry-after"]) >= 1
+    return refused
+
+
+def measured(what: str, seconds: float) -> None:
+    """Say a figure; ``pytest -rP`` shows it."""
+    print(f"measured: {what}: {seconds * 1000:.0f} ms")
