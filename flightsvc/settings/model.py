@@ -77,6 +77,16 @@ class Settings(BaseModel):
     breaker_failures: int = Field(default=5, ge=1)
     #: how long an open breaker refuses calls before it lets one try, in s
     breaker_reset_s: float = Field(default=30, gt=0)
+    #: further failures and changes to the shipped checklist; a TOML file, empty: none
+    checklist_file: str = ""
+    #: share of calls that may be retries, over the window below
+    retry_budget_ratio: float = Field(default=0.2, ge=0, le=1)
+    #: retries that are always allowed in the window
+    retry_budget_min: int = Field(default=3, ge=0)
+    #: window over which retries are budgeted, in s
+    retry_budget_window_s: float = Field(default=10, gt=0)
+    #: smaller model that stands in where the checklist says so; empty: there is none
+    openai_small_model: str = ""
     #: longest wait for Redis before a new call goes on without it, in ms
     redis_timeout_ms: int = Field(default=250, ge=10)
     #: connections for commands to Redis, a worker (one more reads)
@@ -107,6 +117,22 @@ class Settings(BaseModel):
     statsd_flush_ms: int = Field(default=1_000, ge=100)
     #: bearer tokens, as JSON: `{"token": "tenant"}`; empty: no tokens, and loopback only
     api_tokens: Tokens = Field(default_factory=FrozenDict, repr=False)
+    #: operators' bearer tokens, as JSON: `{"token": "name"}`; empty: no operator routes
+    operator_tokens: Tokens = Field(default_factory=FrozenDict, repr=False)
+    #: log lines as JSON, as text, or (auto) as text on a terminal only
+    log_format: Literal["auto", "json", "text"] = "auto"
+    #: whether prompts and answers may stand in the log
+    log_content: bool = False
+    #: address that alerts are posted to, as JSON
+    alert_webhook_url: str = Field(default="", repr=False)
+    #: address of a WeChat Work robot that alerts are sent to
+    alert_wecom_url: str = Field(default="", repr=False)
+    #: mail server for alerts: `smtp://user:password@host:port`
+    alert_smtp_url: str = Field(default="", repr=False)
+    #: who alert mails come from
+    alert_email_from: str = ""
+    #: who alert mails go to, as JSON list
+    alert_email_to: tuple[str, ...] = ()
     #: names of further stages that may have settings of their own
     custom_stages: tuple[StageName, ...] = ()
     #: settings by stage
