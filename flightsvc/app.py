@@ -15,6 +15,8 @@ import gevent
 from flask import Flask
 from gevent import Greenlet, monkey
 
+from flightsvc.alerts import Alerts, open_channels
+from flightsvc.checklist import Checklist, load_checklist
 from flightsvc.errors import Draining, SettingsError
 from flightsvc.flight.service import SingleFlight
 from flightsvc.guard import AiCallGuard
@@ -22,7 +24,14 @@ from flightsvc.interview.invoker import InterviewAiInvoker
 from flightsvc.metrics import FLIGHTS_IN_FLIGHT, Metrics
 from flightsvc.providers import Provider, make_provider
 from flightsvc.settings import Settings, load_settings
-from flightsvc.web import flights_blueprint, health_blueprint, interview_blueprint
+from flightsvc.store import open_store
+from flightsvc.store.shared import SharedState
+from flightsvc.web import (
+    flights_blueprint,
+    health_blueprint,
+    interview_blueprint,
+    modules_blueprint,
+)
 from flightsvc.web.auth import Authenticator, TenantOf
 from flightsvc.web.extension import EXTENSION
 from flightsvc.web.routes import handle_errors
@@ -34,25 +43,44 @@ WORKER_SLOT = "_FLIGHTSVC_WORKER_SLOT"
 
 
 class Worker:
-    """The objects of one process."""
+    """The objects of one process.
 
-    def __init__(self, settings: Settings) -> None:
+    :param checklist: None: as the settings say.
+    """
+
+    def __init__(self, settings: Settings, checklist: Checklist | None = None) -> None:
         settings = with_redis(settings)
         self.pid = os.getpid()
         slot = os.environ.get(WORKER_SLOT) or str(self.pid)
         self.metrics = Metrics.from_settings(settings, worker=slot)
-        self.flights = SingleFlight(settings, metrics=self.metrics)
-        self.guard = AiCallGuard(settings, self.metrics)
+        store = open_store(settings, self.metrics) if settings.mode != "local" else None
+        self.flights = SingleFlight(settings, metrics=self.metrics, store=store)
+        self.shared = SharedState(settings, self.metrics, store, worker=self.flights.worker)
+        self.guard = AiCallGuard(settings, self.metrics, probe_lease=self.shared.probes)
         self.provider: Provider = make_provider(settings, self.metrics)
-        self.invoker = InterviewAiInvoker(settings, self.flights, self.guard, self.provider)
+        self.checklist = checklist or load_checklist(settings)
+        self.alerts = Alerts(
+            settings.namespace,
+            self.checklist.codes,
+            open_channels(settings),
+            self.metrics,
+            counters=self.shared.counters,
+        )
+        self.invoker = InterviewAiInvoker(
+            settings, self.flights, self.guard, self.provider, self.alerts
+        )
         self.metrics.start()
+        self.alerts.start()
+        self.shared.start()
 
     def in_flight(self) -> float:
         """How many flights run in this process."""
         return self.metrics.snapshot().get(FLIGHTS_IN_FLIGHT.name, 0)
 
     def close(self) -> None:
-        """Give back what the process holds, flights first."""
+        """Give back what the process holds; the flights close what they share with others."""
+        self.alerts.close()
+        self.shared.close()
         self.flights.close()
         self.provider.close()
         self.metrics.close()
@@ -72,6 +100,7 @@ class FlightSvc:
     :param tenant_of: the host's own authentication: given a request, the tenant as text, or None
         if nobody is signed in. It takes the place of API_TOKENS. With neither, everybody who
         reaches the app is the same tenant.
+    :param checklist: what each failure means; None: as the settings say.
     :raises SettingsError: a setting is wrong, or gevent has not patched the process.
     """
 
@@ -81,8 +110,10 @@ class FlightSvc:
         settings: Settings | None = None,
         *,
         tenant_of: TenantOf | None = None,
+        checklist: Checklist | None = None,
     ) -> None:
         self._settings = settings
+        self._checklist = checklist
         self._tenant_of = tenant_of
         self._authenticator: Authenticator | None = None
         self._worker: Worker | None = None
@@ -98,7 +129,9 @@ class FlightSvc:
         :raises SettingsError: see the class.
         """
         require_gevent()
-        self._authenticator = Authenticator(self.settings.api_tokens, self._tenant_of)
+        self._authenticator = Authenticator(
+            self.settings.api_tokens, self._tenant_of, self.settings.operator_tokens
+        )
         app.extensions[EXTENSION] = self
 
     @property
@@ -136,6 +169,11 @@ class FlightSvc:
         return self.worker.invoker
 
     @property
+    def shared(self) -> SharedState:
+        """What all workers share beside their flights."""
+        return self.worker.shared
+
+    @property
     def metrics(self) -> Metrics:
         """What is counted."""
         return self.worker.metrics
@@ -164,7 +202,7 @@ class FlightSvc:
             if self.draining:
                 raise Draining
             require_gevent()
-            worker = self._worker = Worker(self.settings)
+            worker = self._worker = Worker(self.settings, self._checklist)
         return worker
 
     def drain(self) -> None:
@@ -193,17 +231,20 @@ class FlightSvc:
 _extensions: weakref.WeakSet[FlightSvc] = weakref.WeakSet()
 
 
-def create_app(settings: Settings | None = None) -> Flask:
+def create_app(settings: Settings | None = None, checklist: Checklist | None = None) -> Flask:
     """The service: every route at its own address, every error a problem.
 
     :param settings: None: from the environment.
+    :param checklist: None: as the settings say.
     :raises SettingsError: a setting is wrong, or gevent has not patched the process.
     """
     app = Flask("flightsvc", static_folder=None)
-    FlightSvc(app, settings)
+    service = FlightSvc(app, settings, checklist=checklist)
     app.register_blueprint(interview_blueprint())
     app.register_blueprint(flights_blueprint())
     app.register_blueprint(health_blueprint())
+    if service.settings.operator_tokens:
+        app.register_blueprint(modules_blueprint())
     handle_errors(app)
     return app
 

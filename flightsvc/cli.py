@@ -16,8 +16,10 @@ from flightsvc.errors import SettingsError
 
 #: a further sub-command is one line here
 COMMANDS = (
+    "flightsvc.checklist.cli",
     "flightsvc.demo.cli",
     "flightsvc.model_server.cli",
+    "flightsvc.modules_cli",
 )
 
 

@@ -12,6 +12,9 @@
     │   ├── PayloadTooLarge        body over the limit
     │   └── KeyConflict            one explicit key, two different requests
     ├── FallbackAnswer             raised by a failed call to have something stand in for its answer
+    ├── CheckedFailure             a failure under the checklist's name for it
+    ├── SkipRetry                  raised by a hook: the state has changed, a retry makes no sense
+    ├── ModulePaused               an operator, or the checklist, paused this stage or provider
     ├── NestedFlight               a flight asks for itself from inside its own call
     ├── SessionBusy                another heavy request of the session runs
     ├── CallFailed                 the one call behind a flight failed; what every waiter is told
@@ -24,6 +27,7 @@
     │   ├── Overloaded             bulkhead and queue are full; no attempt was made
     │   ├── CircuitOpen            the provider's breaker is open; no attempt was made
     │   ├── AttemptTimeout         one attempt took longer than its timeout
+    │   ├── RetryExhausted         all retries are used up, and the fallback route too
     │   └── BudgetExhausted        the whole budget of the stage is used up
     └── ProviderError              the model, or the way to it
         ├── ProviderUnreachable    no connection, or it broke
@@ -162,6 +166,52 @@ class FallbackAnswer(FlightSvcError):
         self.failure = failure
 
 
+class CheckedFailure(FlightSvcError):
+    """A failure that the checklist has a name for.
+
+    A call raises it where it knows what happened: ``CheckedFailure("AI_PAYMENT_FAILED")``. What it
+    means the checklist says. The failure of a guarded call is one too, with all of that filled in;
+    ``__cause__`` is then what was raised.
+
+    :param code: its name in the checklist.
+    :param status: HTTP status for a client of the service.
+    """
+
+    status = 503
+
+    def __init__(
+        self,
+        code: str,
+        message: str = "",
+        *,
+        failure_type: FailureType = FailureType.UNEXPECTED,
+        retryable: bool = True,
+        status: int = 503,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(
+            message or f"The call failed: {code}.", code=code, retry_after_s=retry_after_s
+        )
+        self.failure_type = failure_type  # type: ignore[misc]
+        self.retryable = retryable
+        self.status = status
+
+
+class SkipRetry(FlightSvcError):
+    """What the call was for no longer stands, so it is not made again."""
+
+    default_code = "RETRY_SKIPPED"
+    retryable = False
+
+
+class ModulePaused(FlightSvcError):
+    """This function is paused; come back later."""
+
+    failure_type = FailureType.OVERLOAD
+    default_code = "MODULE_PAUSED"
+    status = 503
+
+
 class NestedFlight(FlightSvcError):
     """A flight asked for itself from inside its own call."""
 
@@ -267,6 +317,16 @@ class AttemptTimeout(GuardError):
     failure_type = FailureType.TIMEOUT
     default_code = "ATTEMPT_TIMEOUT"
     status = 504
+
+
+class RetryExhausted(GuardError):
+    """All retries are used up; ``__cause__`` is how the last attempt failed."""
+
+    failure_type = FailureType.PROVIDER
+    status = 503
+
+    def __init__(self, message: str = "", *, retry_after_s: float | None = None) -> None:
+        super().__init__(message, code="RETRY_EXHAUSTED", retry_after_s=retry_after_s)
 
 
 class BudgetExhausted(GuardError):

@@ -34,6 +34,8 @@ _CONFIGURATION = _PACKAGE / "gunicorn_conf.py"
 _LISTENING = re.compile(r"Listening at: http://127\.0\.0\.1:([1-9][0-9]*) ")
 #: one line of gunicorn's access log: the worker's process id and the request's
 _SERVED = re.compile(r"^served <(\d+)> (\S+)$", re.MULTILINE)
+#: one line of the service's own log for a request that went well
+_ANSWERED = re.compile(r"^\[.*\] \[INFO\] [A-Z]+ \w+ \d+ in .*$", re.MULTILINE)
 _ACCESS = ("--access-logfile", "-", "--access-logformat", "served %(p)s %({x-request-id}i)s")
 
 
@@ -106,8 +108,9 @@ class DemoService:
         return {request: pid for request, pid in found.items() if request in request_ids}
 
     def last_words(self, lines: int = 40) -> str:
-        """The end of the service's log, without its access lines."""
-        said = [line for line in _SERVED.sub("", self._text()).splitlines() if line.strip()]
+        """The end of the service's log, without what went well."""
+        text = _ANSWERED.sub("", _SERVED.sub("", self._text()))
+        said = [line for line in text.splitlines() if line.strip()]
         return "\n".join(said[-lines:])
 
     def _start(self) -> None:
@@ -134,6 +137,7 @@ class DemoService:
             "FLIGHTSVC_BIND": "127.0.0.1:0",
             "FLIGHTSVC_WORKERS": str(WORKERS),
             "FLIGHTSVC_DATA_DIR": self._folder.name,
+            "FLIGHTSVC_LOG_FORMAT": "text",
             "FLIGHTSVC_PROVIDER": "openai",
             "FLIGHTSVC_OPENAI_BASE_URL": self._model_url,
             "FLIGHTSVC_OPENAI_MODEL": MODEL,

@@ -30,7 +30,7 @@ from flightsvc.flight.state import Crashed, End, Failure, FlightView, Landed, Ro
 from flightsvc.flight.tally import Tally
 from flightsvc.metrics import FLIGHT_WAITERS, FLIGHTS_IN_FLIGHT, Metrics
 from flightsvc.settings import Settings
-from flightsvc.store import StoreError, open_store
+from flightsvc.store import Store, StoreError, open_store
 
 log = logging.getLogger(__name__)
 
@@ -52,10 +52,14 @@ class SingleFlight:
     :param settings: as :func:`flightsvc.settings.load_settings` gives them; ``redis_url`` may
         be empty only in mode ``local``.
     :param metrics: where everything is counted; by default in memory only.
+    :param store: connections to the Redis of these settings that are there already; they are
+        closed with this object. By default it opens its own.
     :raises SettingsError: if there is no Redis to coordinate through.
     """
 
-    def __init__(self, settings: Settings, metrics: Metrics | None = None) -> None:
+    def __init__(
+        self, settings: Settings, metrics: Metrics | None = None, *, store: Store | None = None
+    ) -> None:
         self._settings = settings
         self.metrics = metrics or Metrics.off()
         self.worker = uuid.uuid4().hex[:12]
@@ -63,7 +67,7 @@ class SingleFlight:
         self._replays = ReplayCache(settings.l1_max_bytes)
         self._local = LocalSingleFlight(settings.max_waiters)
         serializer = ResultSerializer(settings.max_result_bytes, settings.result_encoding)
-        self._distributed = self._connect(serializer)
+        self._distributed = self._connect(serializer, store)
         #: one heavy call at a time for a session
         self.locks = SessionLock(
             self._distributed.locks if self._distributed else None, self.metrics
@@ -228,7 +232,9 @@ class SingleFlight:
 
     # -- small things ------------------------------------------------------------------------
 
-    def _connect(self, serializer: ResultSerializer) -> DistributedFlights | None:
+    def _connect(
+        self, serializer: ResultSerializer, store: Store | None
+    ) -> DistributedFlights | None:
         settings = self._settings
         if settings.mode == "local":
             return None
@@ -237,7 +243,7 @@ class SingleFlight:
                 "FLIGHTSVC_REDIS_URL is empty and no embedded server runs; "
                 "set it, or set FLIGHTSVC_MODE=local"
             )
-        store = open_store(settings, self.metrics)
+        store = store or open_store(settings, self.metrics)
         return DistributedFlights(store, serializer, settings, self.metrics, self.worker)
 
     def _patience_s(self, key: FlightKey, deadline_s: float | None) -> float:

@@ -9,6 +9,9 @@
 """
 
 from flightsvc.metrics.names import (
+    ALERTS_DROPPED,
+    ALERTS_FAILED,
+    ALERTS_SENT,
     COORDINATION_UP,
     FLIGHT_ACTIONS,
     FLIGHT_ANSWERS,
@@ -38,11 +41,17 @@ from flightsvc.metrics.names import (
     PROVIDER_TIME,
     REDIS_ERRORS,
     REDIS_TIME,
+    SHARED_AGE,
+    SHARED_DROPPED,
+    SHARED_EVENTS,
     Metric,
 )
 from flightsvc.metrics.recorder import Metrics
 
 __all__ = [
+    "ALERTS_DROPPED",
+    "ALERTS_FAILED",
+    "ALERTS_SENT",
     "COORDINATION_UP",
     "FLIGHTS_IN_FLIGHT",
     "FLIGHT_ACTIONS",
@@ -72,6 +81,9 @@ __all__ = [
     "PROVIDER_TIME",
     "REDIS_ERRORS",
     "REDIS_TIME",
+    "SHARED_AGE",
+    "SHARED_DROPPED",
+    "SHARED_EVENTS",
     "Metric",
     "Metrics",
 ]

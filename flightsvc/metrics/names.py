@@ -203,6 +203,42 @@ HTTP_ANSWERS = Metric(
     "answers",
     "HTTP answers, by route and status.",
 )
+SHARED_AGE = Metric(
+    "shared.age",
+    "gauge",
+    "s",
+    "Age of what this worker knows of switches and breaker hints; whether a pause would be seen.",
+)
+SHARED_EVENTS = Metric(
+    "shared.events.{kind}",
+    "counter",
+    "events",
+    "State changes written to the stream, by kind; how much other services have to follow.",
+)
+SHARED_DROPPED = Metric(
+    "shared.dropped.{kind}",
+    "counter",
+    "items",
+    "Events and counts that never reached the other workers; what they do not know.",
+)
+ALERTS_SENT = Metric(
+    "alerts.sent.{channel}",
+    "counter",
+    "alerts",
+    "Alerts that a channel took; how often somebody is woken.",
+)
+ALERTS_FAILED = Metric(
+    "alerts.failed.{channel}",
+    "counter",
+    "alerts",
+    "Alerts that a channel did not take, however often it was tried; whether it is dead.",
+)
+ALERTS_DROPPED = Metric(
+    "alerts.dropped",
+    "counter",
+    "alerts",
+    "Alerts for which a channel's queue had no place; whether too many are sent.",
+)
 METRICS_MISUSED = Metric(
     "metrics.misused",
     "counter",

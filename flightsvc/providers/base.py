@@ -40,6 +40,7 @@ class ModelRequest:
     :param first_byte_s: longest time until the answer begins, connecting included, in seconds;
         None: the whole time. A model that does not stream sends its first byte when it has
         thought to the end, so a shorter limit is for streams.
+    :param trace_headers: ``traceparent`` and ``tracestate`` to send along, by name.
     """
 
     messages: tuple[Message, ...]
@@ -47,6 +48,7 @@ class ModelRequest:
     json_answer: bool = True
     between_bytes_s: float = 30.0
     first_byte_s: float | None = None
+    trace_headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

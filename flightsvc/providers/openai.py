@@ -58,7 +58,11 @@ class OpenAIProvider:
             measured(self._metrics, self),
             at_most(timeout_s, "The model did not answer in time."),
             self._transport.post(
-                PATH, body, timeout_s=timeout_s, first_byte_s=first_byte_s
+                PATH,
+                body,
+                timeout_s=timeout_s,
+                first_byte_s=first_byte_s,
+                headers=request.trace_headers,
             ) as response,
         ):
             if not 200 <= response.status < 300:

@@ -79,7 +79,13 @@ class Transport:
 
     @contextmanager
     def post(
-        self, path: str, body: bytes, *, timeout_s: float, first_byte_s: float
+        self,
+        path: str,
+        body: bytes,
+        *,
+        timeout_s: float,
+        first_byte_s: float,
+        headers: Mapping[str, str] | None = None,
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         """Send one request; its answer's head is there, its body is still to be read.
 
@@ -88,6 +94,7 @@ class Transport:
 
         :param timeout_s: what is left of the call's time, in seconds.
         :param first_byte_s: longest time until the answer begins, connecting included.
+        :param headers: of this call alone.
         :raises ProviderTimeout: no connection or no answer in time.
         :raises ProviderUnreachable: refused, reset, cut, or not HTTP.
         """
@@ -98,7 +105,7 @@ class Transport:
                     "POST",
                     self._prefix + path,
                     body=body,
-                    headers=self._headers,
+                    headers={**self._headers, **(headers or {})},
                     timeout=patience,
                     retries=False,
                     redirect=False,

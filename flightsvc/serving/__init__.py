@@ -6,6 +6,6 @@ package. Everything else stands here: ``master`` and ``worker`` hold the hooks o
 ``addresses`` knows who can reach the service.
 """
 
-from flightsvc.serving.master import configure, handed_settings
+from flightsvc.serving.master import configure, handed_checklist, handed_settings
 
-__all__ = ["configure", "handed_settings"]
+__all__ = ["configure", "handed_checklist", "handed_settings"]

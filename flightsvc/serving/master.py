@@ -1,8 +1,8 @@
-"""The gunicorn master: settings, listen addresses, the embedded Valkey.
+"""The gunicorn master: settings, checklist, listen addresses, the embedded Valkey.
 
-The settings are read here only. A worker gets them by the fork, so what was valid when the master
-read it cannot stop a worker later. At HUP the master reads again; what is not valid is refused,
-named in the log, and the last good copy stays.
+Settings and checklist are read here only. A worker gets them by the fork, so what was valid when
+the master read it cannot stop a worker later. At HUP the master reads both again; if one is not
+valid, both are refused, the fault is named in the log, and the last good copies stay.
 
 After USR2 two masters live side by side, each with an embedded Valkey of its own, which ends with
 its master. So flights are not shared between the old and the new workers for that while, and the
@@ -21,6 +21,7 @@ from gunicorn.util import parse_address
 from gunicorn.workers.base import Worker
 
 from flightsvc._version import __version__
+from flightsvc.checklist import Checklist, load_checklist
 from flightsvc.embedded import EmbeddedValkey
 from flightsvc.errors import SettingsError
 from flightsvc.serving import addresses, worker
@@ -36,25 +37,28 @@ class Master:
 
     def __init__(self) -> None:
         self.settings: Settings | None = None
-        #: why the newest settings were refused
+        self.checklist: Checklist | None = None
+        #: why the newest settings, or the newest checklist, were refused
         self.refusal = ""
         self.valkey: EmbeddedValkey | None = None
         #: gunicorn's own, once it starts
         self.arbiter: Arbiter | None = None
 
     def read_settings(self) -> Settings:
-        """Read the settings; at a reload keep the last good copy if these cannot serve."""
+        """Read settings and checklist; at a reload keep the last good copies if these cannot
+        serve."""
         self.refusal = ""
         if self.settings is None:
-            self.settings = _read_or_exit()
+            self.settings, self.checklist = _read_or_exit()
             return self.settings
         try:
             fresh = load_settings()
+            checklist = load_checklist(fresh)
             self._check_reload(fresh)
         except Exception as problem:  # whatever it is, it must not stop a running service
             self.refusal = str(problem)
         else:
-            self.settings = fresh
+            self.settings, self.checklist = fresh, checklist
         return self.settings
 
     def _check_reload(self, fresh: Settings) -> None:
@@ -87,6 +91,11 @@ def handed_settings() -> Settings | None:
     return _master.settings
 
 
+def handed_checklist() -> Checklist | None:
+    """The checklist that goes with :func:`handed_settings`; None under another server."""
+    return _master.checklist
+
+
 def configure() -> dict[str, Any]:
     """gunicorn's settings and hooks, read anew at every HUP.
 
@@ -100,6 +109,7 @@ def configure() -> dict[str, Any]:
         "worker_class": "gevent",
         "worker_connections": settings.worker_connections,
         "graceful_timeout": math.ceil(settings.grace_s) + KILL_MARGIN_S,
+        "logger_class": "flightsvc.serving.gunicorn_logger.ServiceLogger",
         "control_socket_disable": True,  # its default path is shared by all instances of a user
         "on_starting": on_starting,
         "when_ready": when_ready,
@@ -141,9 +151,10 @@ def on_reload(arbiter: Arbiter) -> None:
     """After HUP: the configuration was loaded again, new workers come next."""
     _forget_configuration()
     if _master.refusal:
-        arbiter.log.error("The last good settings stay. Refused: %s", _master.refusal)
+        said = "The last good settings stay, and their checklist. Refused: %s"
+        arbiter.log.error(said, _master.refusal)
     else:
-        arbiter.log.info("Settings read again")
+        arbiter.log.info("Settings and checklist read again")
 
 
 def on_exit(_arbiter: Arbiter) -> None:
@@ -206,9 +217,10 @@ def _parsed(bind: str) -> list[Any]:
     return [parse_address(part.strip()) for part in bind.split(",") if part.strip()]
 
 
-def _read_or_exit() -> Settings:
+def _read_or_exit() -> tuple[Settings, Checklist]:
     try:
-        return load_settings()
+        settings = load_settings()
+        return settings, load_checklist(settings)
     except SettingsError as problem:
         print(f"flightsvc cannot start: {problem}", file=sys.stderr, flush=True)
         sys.exit(1)

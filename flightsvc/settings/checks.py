@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
+from flightsvc.settings.alerting import alert_faults
 from flightsvc.settings.listen import FORMS, parse_listen
 from flightsvc.settings.stage import STAGE_DEFAULTS, StageSettings
 from flightsvc.settings.wording import nearest
@@ -32,6 +33,7 @@ def contradictions(settings: Settings) -> Iterator[str]:
     yield from _model(settings)
     yield from _listening(settings)
     yield from _statsd(settings)
+    yield from alert_faults(settings)
 
 
 def check_tokens(value: Any) -> Any:

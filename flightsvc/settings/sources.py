@@ -35,7 +35,9 @@ _SERVICE_LINK = re.compile(
 )
 #: settings that a variable gives as JSON, with an example
 JSON_EXAMPLES = {
+    "alert_email_to": '["ops@example.com"]',
     "api_tokens": '{"token": "tenant"}',
+    "operator_tokens": '{"token": "name"}',
     "custom_stages": '["scoring"]',
     "stages": '{"evaluation": {"timeout_ms": 20000}}',
     "retry_delays_ms": "[100, 300]",
@@ -52,6 +54,9 @@ class _Source(BaseSettings, Settings):
 def env_name(path: Path) -> str:
     """The variable of a setting."""
     return ENV_PREFIX + "__".join(path).upper()
+
+
+_TOKENS = (env_name(("api_tokens",)), env_name(("operator_tokens",)))
 
 
 def load(environ: Mapping[str, str] | None) -> Settings:
@@ -124,9 +129,9 @@ def _env_problems(ours: Mapping[str, str], stages: list[str]) -> Iterator[str]:
         known[env_name(("stages", stage))] = STAGE_EXAMPLE
         for field in StageSettings.model_fields:
             known[env_name(("stages", stage, field))] = JSON_EXAMPLES.get(field, "")
-    tokens = env_name(("api_tokens",))
     for name, value in ours.items():
-        if name.startswith(tokens + "__"):  # the rest of the name is a token
+        tokens = next((one for one in _TOKENS if name.startswith(one + "__")), None)
+        if tokens:  # the rest of the name is a token
             yield f"{tokens}__… is no setting: write all tokens as JSON into {tokens}."
         elif name not in known:
             yield _unknown(name, _nearest_variable(name, known), env_name(("custom_stages",)))

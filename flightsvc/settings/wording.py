@@ -18,7 +18,18 @@ Path = tuple[str, ...]
 Spell = Callable[[Path], str]
 
 #: settings whose values are never shown
-SECRET = frozenset({"api_tokens", "openai_api_key", "openai_base_url", "redis_url"})
+SECRET = frozenset(
+    {
+        "alert_smtp_url",
+        "alert_webhook_url",
+        "alert_wecom_url",
+        "api_tokens",
+        "openai_api_key",
+        "openai_base_url",
+        "operator_tokens",
+        "redis_url",
+    }
+)
 
 _PLACEHOLDER = re.compile(r"<([a-z0-9_.]+)>")
 _SUBJECT = re.compile(r"^(Input|String|Tuple|Value|List|Dictionary|URL) should ")

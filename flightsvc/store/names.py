@@ -11,7 +11,17 @@ about either never meet.
 ``lock:<id>``          hash: which flight holds a session's lock; the lease.
 ``live``               sorted set: flight id by heartbeat in ms, to list flights without SCAN.
 ``wake:<worker>``      stream of length 1: wakes that worker's reader.
-``fence``              the shard's last fence; the one name without a TTL.
+``fence``              the shard's last fence; no TTL.
+
+What the workers share beside their flights carries the namespace alone as its tag:
+
+``switches``           hash: modules that are paused, need a person or are rolled back; no TTL.
+``streaks``            hash: module and code to failures without a success between; a day.
+``hints``              hash: provider and model to the end of its breaker's open time in ms.
+``probe:<target>``     string: who tries whether a target is back; the lease.
+``claim:<name>``       string: who speaks for all workers in a window; the window.
+``count:<ms>:<name>``  hash: part of a window to how often something happened; the window.
+``events:state``       stream: state changes that failures asked for; a week.
 """
 
 from __future__ import annotations
@@ -63,3 +73,29 @@ class Names:
     def wake(self, worker: str, shard: int = 0) -> str:
         """The stream that wakes a worker's reader."""
         return f"{self._tags[shard]}:wake:{worker}"
+
+
+class SharedNames:
+    """Names of what the workers of one namespace share beside their flights, in one slot.
+
+    :param namespace: as for :class:`Names`; their tags never meet.
+    """
+
+    def __init__(self, namespace: str) -> None:
+        self._tag = f"{{{namespace}}}"
+        self.switches = f"{self._tag}:switches"
+        self.streaks = f"{self._tag}:streaks"
+        self.hints = f"{self._tag}:hints"
+        self.events = f"{self._tag}:events:state"
+
+    def probe(self, target: str) -> str:
+        """The lease to try a target."""
+        return f"{self._tag}:probe:{target}"
+
+    def claim(self, name: str) -> str:
+        """The right to speak for all workers."""
+        return f"{self._tag}:claim:{name}"
+
+    def count(self, name: str, window_ms: int) -> str:
+        """What was counted under a name over a window."""
+        return f"{self._tag}:count:{window_ms}:{name}"

@@ -14,5 +14,6 @@ error handlers stay as they are.
 from flightsvc.web.flights import flights_blueprint
 from flightsvc.web.health import health_blueprint
 from flightsvc.web.interview import interview_blueprint
+from flightsvc.web.modules import modules_blueprint
 
-__all__ = ["flights_blueprint", "health_blueprint", "interview_blueprint"]
+__all__ = ["flights_blueprint", "health_blueprint", "interview_blueprint", "modules_blueprint"]

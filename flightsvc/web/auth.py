@@ -1,4 +1,4 @@
-"""Who asks: bearer tokens, each of one tenant (RFC 6750), or the host app's own answer."""
+"""Who asks: bearer tokens, each of one tenant or operator (RFC 6750), or the host's own answer."""
 
 from __future__ import annotations
 
@@ -7,31 +7,38 @@ import os
 from collections.abc import Callable, Mapping
 
 from flask import Request
+from werkzeug.exceptions import Forbidden
 
-from flightsvc.errors import SettingsError, Unauthenticated
+from flightsvc.errors import NotFound, SettingsError, Unauthenticated
 
 #: The host's own authentication: the tenant of a request, or None if it has none.
 TenantOf = Callable[[Request], str | None]
 
 
 class Authenticator:
-    """Finds the tenant of a request.
+    """Finds the tenant, or the operator, of a request. The tokens of one open nothing to the other.
 
     :param tokens: token → tenant; empty: everybody is the tenant ``""``.
     :param tenant_of: asked instead of the tokens where it is given.
+    :param operators: token → an operator's name; empty: there is nothing for operators.
     """
 
-    def __init__(self, tokens: Mapping[str, str], tenant_of: TenantOf | None = None) -> None:
+    def __init__(
+        self,
+        tokens: Mapping[str, str],
+        tenant_of: TenantOf | None = None,
+        operators: Mapping[str, str] | None = None,
+    ) -> None:
         self._blinding = os.urandom(32)
-        self._tenants = {
-            self._blinded(token.encode("utf-8")): tenant for token, tenant in tokens.items()
-        }
+        self._tenants = self._by_blinded(tokens)
+        self._operators = self._by_blinded(operators or {})
         self._tenant_of = tenant_of
 
     def tenant(self, request: Request) -> str:
         """The tenant that asks.
 
         :raises Unauthenticated: no token, an unknown one, or the host says that there is none.
+        :raises Forbidden: the token is an operator's.
         """
         if self._tenant_of is not None:
             named = self._tenant_of(request)
@@ -44,17 +51,36 @@ class Authenticator:
             return named
         if not self._tenants:
             return ""
-        return self._of_token(request.environ.get("HTTP_AUTHORIZATION", ""))
+        return self._of_token(request, self._tenants, self._operators)
 
-    def _of_token(self, header: str) -> str:
-        scheme, _, token = header.partition(" ")
+    def operator(self, request: Request) -> str:
+        """The name of the operator that asks.
+
+        :raises NotFound: there are no operators, so there is nothing for them either.
+        :raises Unauthenticated: no token, or an unknown one.
+        :raises Forbidden: the token is a tenant's.
+        """
+        if not self._operators:
+            raise NotFound
+        return self._of_token(request, self._operators, self._tenants)
+
+    def _of_token(
+        self, request: Request, known: Mapping[bytes, str], others: Mapping[bytes, str]
+    ) -> str:
+        scheme, _, token = request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.lower() != "bearer":
             raise Unauthenticated("Send a known token: `Authorization: Bearer …`.")
         # WSGI hands bytes on as Latin-1; a proxy or client cannot send other characters.
-        tenant = self._tenants.get(self._blinded(token.strip().encode("latin-1", "replace")))
-        if tenant is None:
+        blinded = self._blinded(token.strip().encode("latin-1", "replace"))
+        name = known.get(blinded)
+        if name is None and blinded in others:
+            raise Forbidden("This token does not open this address.")
+        if name is None:
             raise Unauthenticated("This token is not known.")
-        return tenant
+        return name
+
+    def _by_blinded(self, tokens: Mapping[str, str]) -> dict[bytes, str]:
+        return {self._blinded(token.encode("utf-8")): name for token, name in tokens.items()}
 
     def _blinded(self, token: bytes) -> bytes:
         """A keyed hash: how long the look-up takes then says nothing about any token."""

@@ -11,6 +11,7 @@ from flightsvc.flight.service import SingleFlight
 from flightsvc.interview.invoker import InterviewAiInvoker
 from flightsvc.metrics import Metrics
 from flightsvc.settings import Settings
+from flightsvc.store.shared import SharedState
 from flightsvc.web.auth import Authenticator
 
 EXTENSION = "flightsvc"
@@ -31,6 +32,8 @@ class Extension(Protocol):
     def invoker(self) -> InterviewAiInvoker: ...
     @property
     def metrics(self) -> Metrics: ...
+    @property
+    def shared(self) -> SharedState: ...
 
 
 def extension() -> Extension:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
 from flightsvc.errors import NotFound
+from flightsvc.web.asking import asking_tenant
 from flightsvc.web.extension import Extension
 from flightsvc.web.render import render_view
 from flightsvc.web.routes import add_route
@@ -26,7 +27,7 @@ def flights_blueprint(name: str = "flights") -> Blueprint:
 
 def show_flight(service: Extension, flight_id: str) -> Response:
     """State, age and how many other workers wait. Another tenant's flight is not there at all."""
-    tenant = service.authenticator.tenant(request)
+    tenant = asking_tenant(service)
     if _FLIGHT_ID.fullmatch(flight_id):
         view = service.flights.inspect(flight_id)
         if view is not None and view.tenant == tenant:

@@ -8,6 +8,7 @@ from flask import Blueprint, Response, request
 
 from flightsvc.errors import InvalidInput
 from flightsvc.interview.evaluation import EvaluationInput
+from flightsvc.web.asking import asking, asking_tenant
 from flightsvc.web.body import read_json
 from flightsvc.web.extension import Extension
 from flightsvc.web.render import render_result
@@ -28,10 +29,14 @@ def interview_blueprint(name: str = "interview") -> Blueprint:
 
 def evaluate(service: Extension, session_id: str) -> Response:
     """Judge one answer of a candidate."""
-    tenant = service.authenticator.tenant(request)
+    tenant = asking_tenant(service)
     check_session_id(session_id)
     asked = read_json(request, EvaluationInput, service.settings.max_body_bytes)
-    return render_result(service.invoker.evaluate(session_id, asked, tenant=tenant))
+    mine = asking()
+    result = service.invoker.evaluate(
+        session_id, asked, tenant=tenant, trace=mine.trace, facts=mine.facts
+    )
+    return render_result(result)
 
 
 def check_session_id(session_id: str) -> None:

@@ -19,7 +19,6 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from flightsvc.errors import FlightSvcError, SettingsError, Unauthenticated
-from flightsvc.logs import stack_of
 
 log = logging.getLogger("flightsvc.web")
 
@@ -98,9 +97,8 @@ def from_http(error: HTTPException) -> WerkzeugResponse:
     return response
 
 
-def from_unexpected(error: Exception) -> Response:
-    """An error that nobody foresaw: logged with its stack, without its words."""
-    log.error("unexpected error in a request\n%s", stack_of(error))
+def from_unexpected(_error: Exception) -> Response:
+    """An error that nobody foresaw; whoever serves the request logs it."""
     detail = "Something went wrong on our side; it was logged."
     return problem(500, "UNEXPECTED", detail, retryable=True)
 

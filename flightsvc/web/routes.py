@@ -1,4 +1,4 @@
-"""What all routes share: their methods, problem details, a counter."""
+"""What all routes share: their methods, problem details, a counter, a line in the log."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 from flightsvc.errors import FlightSvcError
 from flightsvc.metrics import HTTP_ANSWERS
 from flightsvc.web import problem
+from flightsvc.web.asking import begin
 from flightsvc.web.extension import Extension, extension
 
 View = Callable[..., WerkzeugResponse]
@@ -23,7 +24,7 @@ NO_ROUTE = "none"
 
 
 def add_route(
-    blueprint: Blueprint, rule: str, name: str, view: View, method: str, *, counted: bool = True
+    blueprint: Blueprint, rule: str, name: str, view: View, *methods: str, counted: bool = True
 ) -> None:
     """Serve ``rule`` by ``view``, whatever the app around it does with its own errors.
 
@@ -32,13 +33,14 @@ def add_route(
 
     :param name: of the route; in metrics and ``url_for``.
     :param view: gets the app's ``FlightSvc`` and the values in the address.
-    :param method: the one that ``view`` is for (GET: HEAD too).
-    :param counted: whether answers are counted by route and status.
+    :param methods: those that ``view`` is for (GET: HEAD too).
+    :param counted: whether answers are counted by route and status, and logged.
     """
-    allowed = ("GET", "HEAD", "OPTIONS") if method == "GET" else (method, "OPTIONS")
+    allowed = (*methods, *(("HEAD",) if "GET" in methods else ()), "OPTIONS")
 
     def serve(**values: Any) -> WerkzeugResponse:
         service: Extension | None = None
+        asking = begin(values)
         try:
             service = extension()
             asked: str = request.environ["REQUEST_METHOD"]
@@ -46,9 +48,11 @@ def add_route(
                 raise MethodNotAllowed(allowed)
             response = _options(allowed) if asked == "OPTIONS" else view(service, **values)
         except Exception as error:  # the outermost place that is ours
+            asking.failed(error)
             response = to_problem(error)
         if counted:
             count(service, name, response)
+            asking.answered(name, response)
         return response
 
     blueprint.add_url_rule(rule, name, serve, methods=ALL_METHODS, provide_automatic_options=False)
@@ -58,8 +62,11 @@ def handle_errors(app: Flask) -> None:
     """Answer what fits no route of ours by a problem too, in an app that is ours."""
 
     def handle(error: Exception) -> WerkzeugResponse:
+        asking = begin({})
+        asking.failed(error)
         response = to_problem(error)
         count(extension(), NO_ROUTE, response)
+        asking.answered(NO_ROUTE, response)
         return response
 
     app.register_error_handler(Exception, handle)

@@ -1,0 +1,42 @@
+"""What workers share: each ``SharedState`` here is that of one worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import pytest
+
+from flightsvc.metrics import Metrics
+from flightsvc.settings import Settings
+from flightsvc.store import open_store
+from flightsvc.store.base import Store
+from flightsvc.store.shared import SharedState
+from tests.support.redis_server import RedisServer
+
+
+class Workers(Protocol):
+    """Makes workers of one namespace."""
+
+    def __call__(self, url: str = "", **options: Any) -> SharedState: ...
+
+
+@pytest.fixture
+def workers(redis_server: RedisServer, namespace: str) -> Iterator[Workers]:
+    """``workers()``, ``workers(url, trips=…)``: started, and closed in the end."""
+    made: list[tuple[SharedState, Store]] = []
+
+    def make(url: str = "", *, start: bool = True, **options: Any) -> SharedState:
+        settings = Settings.checked(redis_url=url or redis_server.url, namespace=namespace)
+        metrics = options.pop("metrics", None) or Metrics.off()
+        store = open_store(settings, metrics)
+        shared = SharedState(settings, metrics, store, worker=f"w{len(made)}", **options)
+        made.append((shared, store))
+        if start:
+            shared.start()
+        return shared
+
+    yield make
+    for shared, store in made:
+        shared.close()
+        store.close()
