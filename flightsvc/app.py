@@ -22,10 +22,10 @@ from flightsvc.flight.service import SingleFlight
 from flightsvc.guard import AiCallGuard
 from flightsvc.interview.invoker import InterviewAiInvoker
 from flightsvc.metrics import FLIGHTS_IN_FLIGHT, Metrics
-from flightsvc.providers import Provider, make_provider
+from flightsvc.providers import Provider, make_models
 from flightsvc.settings import Settings, load_settings
 from flightsvc.store import open_store
-from flightsvc.store.shared import SharedState
+from flightsvc.store.shared import SharedState, Trip
 from flightsvc.web import (
     flights_blueprint,
     health_blueprint,
@@ -55,10 +55,14 @@ class Worker:
         self.metrics = Metrics.from_settings(settings, worker=slot)
         store = open_store(settings, self.metrics) if settings.mode != "local" else None
         self.flights = SingleFlight(settings, metrics=self.metrics, store=store)
-        self.shared = SharedState(settings, self.metrics, store, worker=self.flights.worker)
-        self.guard = AiCallGuard(settings, self.metrics, probe_lease=self.shared.probes)
-        self.provider: Provider = make_provider(settings, self.metrics)
         self.checklist = checklist or load_checklist(settings)
+        self.shared = SharedState(
+            settings, self.metrics, store, worker=self.flights.worker, trips=self._trip
+        )
+        self.guard = AiCallGuard(
+            settings, self.metrics, self.checklist, shared=self.shared.breakers
+        )
+        self.models = make_models(settings, self.metrics)
         self.alerts = Alerts(
             settings.namespace,
             self.checklist.codes,
@@ -67,11 +71,16 @@ class Worker:
             counters=self.shared.counters,
         )
         self.invoker = InterviewAiInvoker(
-            settings, self.flights, self.guard, self.provider, self.alerts
+            settings, self.flights, self.guard, self.models, self.alerts, shared=self.shared
         )
         self.metrics.start()
         self.alerts.start()
         self.shared.start()
+
+    def _trip(self, code: str) -> Trip:
+        """What failures of a code in a row bring about; none of a list that is not ours."""
+        known = self.checklist.codes.get(code)
+        return Trip(known.trips_after, known.pauses) if known is not None else Trip()
 
     def in_flight(self) -> float:
         """How many flights run in this process."""
@@ -82,7 +91,7 @@ class Worker:
         self.alerts.close()
         self.shared.close()
         self.flights.close()
-        self.provider.close()
+        self.models.close()
         self.metrics.close()
 
 
@@ -161,12 +170,17 @@ class FlightSvc:
     @property
     def provider(self) -> Provider:
         """The model."""
-        return self.worker.provider
+        return self.worker.models.primary
 
     @property
     def invoker(self) -> InterviewAiInvoker:
         """The interview's questions to the model."""
         return self.worker.invoker
+
+    @property
+    def checklist(self) -> Checklist:
+        """What each failure means."""
+        return self.worker.checklist
 
     @property
     def shared(self) -> SharedState:

@@ -200,7 +200,6 @@ class CheckedFailure(FlightSvcError):
 class SkipRetry(FlightSvcError):
     """What the call was for no longer stands, so it is not made again."""
 
-    default_code = "RETRY_SKIPPED"
     retryable = False
 
 

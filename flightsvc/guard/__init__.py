@@ -1,9 +1,12 @@
 """One safe call: time budget → retry → bulkhead → breaker → attempt timeout.
 
-Knows no Redis and no flight: what is shared with other workers is handed in.
+It obeys the checklist. It knows no Redis and no flight: what is shared with other workers is
+handed in.
 """
 
-from flightsvc.guard.breaker import ProbeLease, Target
 from flightsvc.guard.guard import AiCallGuard
+from flightsvc.guard.routes import Route, Routes, Target
+from flightsvc.guard.shared import SharedGuardState
+from flightsvc.guard.verdict import checked
 
-__all__ = ["AiCallGuard", "ProbeLease", "Target"]
+__all__ = ["AiCallGuard", "Route", "Routes", "SharedGuardState", "Target", "checked"]

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import NamedTuple, Protocol
 
 from pybreaker import STATE_CLOSED, STATE_HALF_OPEN, STATE_OPEN, CircuitBreaker
 
@@ -24,38 +23,20 @@ from flightsvc.errors import (
     ProviderRejected,
     ProviderTimeout,
 )
+from flightsvc.guard.routes import Target
+from flightsvc.guard.shared import SharedGuardState
 
 #: what a caller is told to wait, in s, while another one tries whether the model is back
 PROBE_RETRY_AFTER_S = 1.0
+#: a hint holds for so many seconds after the open time, or for a second open time: while it does,
+#: other workers know that they have to probe
+TAIL_S = 5.0
+#: a hint says something new if its opening is so much later, in s, than the last one known here
+NEWER_S = 0.25
+#: a hint that is gone so long before its end, in s, was taken back
+TAKEN_BACK_S = 1.0
 #: the states as numbers, for the gauge
 LEVELS = {STATE_CLOSED: 0, STATE_HALF_OPEN: 1, STATE_OPEN: 2}
-
-
-class Target(NamedTuple):
-    """What a breaker stands before. Make it from configured names, never from a request's text."""
-
-    provider: str
-    model: str
-
-
-class ProbeLease(Protocol):
-    """Lets one worker at a time try whether a target is back. Neither method raises."""
-
-    def take(self, target: Target, lease_s: float, /) -> str | None:
-        """A token, good for ``lease_s`` seconds; None if another worker holds the lease."""
-
-    def give_back(self, target: Target, token: str, /) -> None:
-        """End the lease early, if it is still this token's."""
-
-
-class LoneWorker:
-    """The lease of a worker that asks no other: always granted."""
-
-    def take(self, _target: Target, _lease_s: float, /) -> str | None:
-        return "lone"
-
-    def give_back(self, _target: Target, _token: str, /) -> None:
-        return None
 
 
 class TargetBreaker:
@@ -65,17 +46,26 @@ class TargetBreaker:
     call at a time may try → closed if it succeeds, open again if it fails; if it is killed, or its
     end says nothing about the provider, the next caller may try.
 
+    A breaker that opens is told to the other workers, and they open too: so only one of them all
+    tries whether the target is back, whichever found out that it was gone. One that closes is told
+    as well.
+
     An outcome counts only in the state in which its call began: a late failure does not renew the
     open time, a late success does not close.
     """
 
-    def __init__(self, target: Target, failures: int, reset_s: float, lease: ProbeLease) -> None:
+    def __init__(
+        self, target: Target, failures: int, reset_s: float, shared: SharedGuardState
+    ) -> None:
         self._target = target
         self._reset_s = reset_s
-        self._lease = lease
+        self._tail_s = max(reset_s, TAIL_S)
+        self._shared = shared
         self._probing = False
         self._era = 0  # one more at each change of state
         self._opened_at = 0.0
+        self._own_news_at = float("-inf")
+        self._hint_until = 0.0  # end of the hint that opened it; 0: it opened by itself
         self._breaker = CircuitBreaker(
             fail_max=failures, reset_timeout=reset_s, throw_new_error_on_trip=False
         )
@@ -89,17 +79,44 @@ class TargetBreaker:
         """The state as a number: 0 closed, 1 half-open, 2 open."""
         return LEVELS[self.state]
 
+    def heard_state(self) -> str:
+        """The state, with what the other workers told."""
+        self._hear()
+        return self.state
+
     def check(self) -> None:
         """Say whether a call would be let through now; changes nothing.
 
         :raises CircuitOpen: it would not; ``retry_after_s`` says when to ask again.
         """
+        self._hear()
         if self.state == STATE_OPEN:
             left_s = self._opened_at + self._reset_s - monotonic()
             if left_s > 0:
                 raise CircuitOpen(retry_after_s=left_s)
         if self._probing:
             raise CircuitOpen(retry_after_s=PROBE_RETRY_AFTER_S)
+
+    def _hear(self) -> None:
+        """Take over what another worker's breaker found out."""
+        told_s, now = self._shared.breaker_open(self._target), monotonic()
+        if self._probing:
+            return  # this worker's own probe will know better
+        if told_s is not None:
+            self._open_by_hint(now + told_s)
+        elif self._hint_until - now > TAKEN_BACK_S:
+            self._hint_until = 0.0  # taken back before its end: the target is there again
+            self._breaker.close()
+            self._era += 1
+
+    def _open_by_hint(self, until: float) -> None:
+        opened_at = until - self._tail_s - self._reset_s
+        if opened_at < max(self._opened_at, self._own_news_at) + NEWER_S:
+            return  # known already, or this worker's own word
+        self._hint_until, self._opened_at = until, opened_at
+        if self.state != STATE_OPEN:
+            self._breaker.open()
+            self._era += 1
 
     @contextmanager
     def watch(self, limit_s: float, *, fair: bool) -> Iterator[None]:
@@ -131,16 +148,17 @@ class TargetBreaker:
         token = None
         self._probing = True  # before the lease is asked: that may wait
         try:
-            token = self._lease.take(self._target, limit_s)
+            token = self._shared.take(self._target, limit_s)
         finally:
             self._probing = token is not None
         if token is None:
-            raise CircuitOpen(retry_after_s=PROBE_RETRY_AFTER_S)
+            retry_after_s = self._shared.retry_after_s(self._target) or PROBE_RETRY_AFTER_S
+            raise CircuitOpen(retry_after_s=retry_after_s)
         return token
 
     def _end_probe(self, token: str) -> None:
         self._probing = False
-        self._lease.give_back(self._target, token)
+        self._shared.give_back(self._target, token)
 
     def _note(self, era: int, *, failed: bool) -> None:
         if era != self._era:
@@ -154,7 +172,15 @@ class TargetBreaker:
             pass
         if self.state != before:
             self._era += 1
-            self._opened_at = monotonic()
+            self._opened_at = self._own_news_at = monotonic()
+            self._hint_until = 0.0
+            self._tell()
+
+    def _tell(self) -> None:
+        if self.state == STATE_OPEN:
+            self._shared.opened(self._target, self._reset_s + self._tail_s)
+        else:
+            self._shared.closed(self._target)
 
 
 def speaks_against(exc: BaseException, *, fair: bool) -> bool:

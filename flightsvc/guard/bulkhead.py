@@ -34,6 +34,10 @@ class Bulkhead:
         """Places taken."""
         return self._in_use
 
+    def use(self) -> float:
+        """Share of the places that are taken."""
+        return self._in_use / self._places
+
     def queued(self) -> int:
         """Callers that wait for a place."""
         return len(self._waiting)

@@ -7,7 +7,20 @@ from typing import Protocol
 from flightsvc.guard.routes import Target
 
 
-class SharedGuardState(Protocol):
+class ProbeLease(Protocol):
+    """Lets one worker at a time try whether a target is back. No method raises."""
+
+    def take(self, target: Target, lease_s: float, /) -> str | None:
+        """A token, good for ``lease_s`` seconds; None if another worker holds the lease."""
+
+    def give_back(self, target: Target, token: str, /) -> None:
+        """End the lease early, if it is still this token's."""
+
+    def retry_after_s(self, target: Target, /) -> float:
+        """After how many seconds another try may make sense; 0: not known."""
+
+
+class SharedGuardState(ProbeLease, Protocol):
     """No method raises; only ``take`` may wait, and shortly."""
 
     def breaker_open(self, target: Target, /) -> float | None:
@@ -18,16 +31,6 @@ class SharedGuardState(Protocol):
 
     def closed(self, target: Target, /) -> None:
         """Tell the others that the target is back."""
-
-    def take(self, target: Target, lease_s: float, /) -> str | None:
-        """The right to try whether a target is back: a token, good for ``lease_s`` seconds; None
-        if another worker has it."""
-
-    def give_back(self, target: Target, token: str, /) -> None:
-        """End the lease early, if it is still this token's."""
-
-    def retry_after_s(self, target: Target, /) -> float:
-        """After how many seconds another try may make sense; 0: not known."""
 
 
 class LoneWorker:

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from flightsvc.flight.key import FlightKey, hash_text, normalise_answer
 from flightsvc.interview.results import read_result
+from flightsvc.interview.shorten import shorten, tokens
 from flightsvc.providers.base import Message, ModelAnswer
 
 STAGE = "evaluation"
@@ -157,6 +158,20 @@ def messages(asked: EvaluationInput) -> tuple[Message, ...]:
         Message("system", INSTRUCTIONS),
         Message("user", json.dumps(material, ensure_ascii=False)),
     )
+
+
+def shortened(asked: EvaluationInput, most: int, marker: str) -> EvaluationInput:
+    """The same with its texts cut, all together to about ``most`` tokens: half of it is the
+    question's, and what is left the answer's, then the résumé's. Equal if it is not longer.
+
+    :param marker: stands where a text was cut.
+    """
+    texts, left = {}, most
+    for name, share in (("question", most // 2), ("answer", most), ("resume_context", most)):
+        text = getattr(asked, name)
+        texts[name] = shorten(text, min(left, share), marker)
+        left -= min(left, share, tokens(text))
+    return asked.model_copy(update=texts)
 
 
 def read_answer(answer: ModelAnswer) -> dict[str, Any]:

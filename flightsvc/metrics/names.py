@@ -161,6 +161,12 @@ GUARD_RETRIES = Metric(
     "retries",
     "Attempts after the first; how much of the model's load is repetition.",
 )
+GUARD_HELD = Metric(
+    "guard.held.{stage}.{reason}",
+    "counter",
+    "calls",
+    "Retries not made for health's or the retry budget's sake; whether a model is in trouble.",
+)
 GUARD_REJECTED = Metric(
     "guard.rejected.{stage}.{reason}",
     "counter",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from flightsvc.errors import SettingsError
 from flightsvc.metrics import Metrics
 from flightsvc.providers.base import Message, ModelAnswer, ModelRequest, Provider
+from flightsvc.providers.models import Models, make_models
 from flightsvc.providers.openai import OpenAIProvider
 from flightsvc.providers.simulated import SimulatedProvider
 from flightsvc.settings import Settings
@@ -29,4 +30,12 @@ def make_provider(settings: Settings, metrics: Metrics) -> Provider:
     return make(settings, metrics)
 
 
-__all__ = ["Message", "ModelAnswer", "ModelRequest", "Provider", "make_provider"]
+__all__ = [
+    "Message",
+    "ModelAnswer",
+    "ModelRequest",
+    "Models",
+    "Provider",
+    "make_models",
+    "make_provider",
+]

@@ -26,12 +26,15 @@ SKETCHES: Mapping[str, Sketch] = {
 
 
 class SimulatedProvider:
-    """Answers after ``simulated_latency_ms``, from the prompt alone."""
+    """Answers after ``simulated_latency_ms``, from the prompt alone.
+
+    :param model: the name that it goes by; they all say the same.
+    """
 
     name = "simulated"
-    model = "simulated"
 
-    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, metrics: Metrics, model: str = "simulated") -> None:
+        self.model = model
         self._latency_s = settings.simulated_latency_ms / 1000
         self._metrics = metrics
 

@@ -87,6 +87,8 @@ class Settings(BaseModel):
     retry_budget_window_s: float = Field(default=10, gt=0)
     #: smaller model that stands in where the checklist says so; empty: there is none
     openai_small_model: str = ""
+    #: model that a stage asks while it is rolled back; empty: the smaller one
+    openai_former_model: str = ""
     #: longest wait for Redis before a new call goes on without it, in ms
     redis_timeout_ms: int = Field(default=250, ge=10)
     #: connections for commands to Redis, a worker (one more reads)

@@ -21,6 +21,7 @@ What the workers share beside their flights carries the namespace alone as its t
 ``probe:<target>``     string: who tries whether a target is back; the lease.
 ``claim:<name>``       string: who speaks for all workers in a window; the window.
 ``count:<ms>:<name>``  hash: part of a window to how often something happened; the window.
+``answer:<id>``        string: the last good answer of a place in a session, as JSON; a day.
 ``events:state``       stream: state changes that failures asked for; a week.
 """
 
@@ -95,6 +96,10 @@ class SharedNames:
     def claim(self, name: str) -> str:
         """The right to speak for all workers."""
         return f"{self._tag}:claim:{name}"
+
+    def answer(self, place_id: str) -> str:
+        """The last good answer of a place in a session."""
+        return f"{self._tag}:answer:{place_id}"
 
     def count(self, name: str, window_ms: int) -> str:
         """What was counted under a name over a window."""

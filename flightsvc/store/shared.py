@@ -7,9 +7,11 @@ from typing import NamedTuple, Protocol
 
 from flightsvc.metrics import Metrics
 from flightsvc.settings import Settings
+from flightsvc.store.breakers import SharedBreakers
 from flightsvc.store.counters import SharedCounters, Streak
 from flightsvc.store.events_sink import StateEvents
 from flightsvc.store.hints import BreakerHints
+from flightsvc.store.last_good import LastGood
 from flightsvc.store.leases import ProbeLeases
 from flightsvc.store.modules import Flag, Modules
 from flightsvc.store.names import SharedNames
@@ -64,6 +66,8 @@ class SharedState:
         self.watch = SharedWatch(self.switches, metrics, shares=shares)
         self.hints = BreakerHints(scripts, names, self.watch)
         self.probes = ProbeLeases(scripts, names, self.watch)
+        self.breakers = SharedBreakers(self.watch, self.hints, self.probes)
+        self.last_good = LastGood(scripts, names, self.watch, shares=shares)
         self.counters = SharedCounters(
             scripts, names, self.watch, metrics, worker=worker, on_streak=self._hear
         )
@@ -76,7 +80,7 @@ class SharedState:
             handlers={"rollback_model": self._roll_back},
         )
         if shares:
-            self.watch.attend(self.hints, self.events, self.counters)
+            self.watch.attend(self.hints, self.events, self.counters, self.last_good)
 
     def on_streak(self, listener: Callable[[Streak], None]) -> None:
         """Have ``listener`` hear how each streak stands that grew in this worker; it must not

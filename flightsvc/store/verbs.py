@@ -30,6 +30,9 @@ TALLY = Verb(
 )
 EMIT = Verb("emit", keys=("events",), args=("ttl_ms", "most"), each_args=("kind", "event"))
 
+REMEMBER = Verb("remember", keys=(), args=("ttl_ms",), each_keys=("answer",), each_args=("value",))
+RECALL = Verb("recall", keys=("answer",), args=())
+
 ALL = (
     SNAPSHOT,
     SWITCH_ON,
@@ -41,4 +44,6 @@ ALL = (
     GIVE_BACK,
     TALLY,
     EMIT,
+    REMEMBER,
+    RECALL,
 )

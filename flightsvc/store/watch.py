@@ -95,7 +95,8 @@ class SharedWatch:
 
     def breaker_open(self, target: tuple[str, str]) -> float | None:
         """Seconds for which another worker's breaker of this provider and model is open."""
-        until = self.snapshot.open_until.get("/".join(target))
+        open_until = self.snapshot.open_until
+        until = open_until.get("/".join(target)) if open_until else None
         left_s = until - time.monotonic() if until is not None else 0.0
         return left_s if left_s > 0 else None
 

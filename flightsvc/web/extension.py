@@ -6,6 +6,7 @@ from typing import Protocol, cast
 
 from flask import current_app
 
+from flightsvc.checklist import Checklist
 from flightsvc.errors import SettingsError
 from flightsvc.flight.service import SingleFlight
 from flightsvc.interview.invoker import InterviewAiInvoker
@@ -30,6 +31,8 @@ class Extension(Protocol):
     def flights(self) -> SingleFlight: ...
     @property
     def invoker(self) -> InterviewAiInvoker: ...
+    @property
+    def checklist(self) -> Checklist: ...
     @property
     def metrics(self) -> Metrics: ...
     @property

@@ -11,6 +11,7 @@ from flightsvc.interview.evaluation import EvaluationInput
 from flightsvc.web.asking import asking, asking_tenant
 from flightsvc.web.body import read_json
 from flightsvc.web.extension import Extension
+from flightsvc.web.language import language
 from flightsvc.web.render import render_result
 from flightsvc.web.routes import add_route
 
@@ -36,7 +37,7 @@ def evaluate(service: Extension, session_id: str) -> Response:
     result = service.invoker.evaluate(
         session_id, asked, tenant=tenant, trace=mine.trace, facts=mine.facts
     )
-    return render_result(result)
+    return render_result(result, language())
 
 
 def check_session_id(session_id: str) -> None:

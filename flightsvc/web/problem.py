@@ -18,11 +18,14 @@ from flask import Response, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as WerkzeugResponse
 
+from flightsvc.checklist import Code
 from flightsvc.errors import FlightSvcError, SettingsError, Unauthenticated
 
 log = logging.getLogger("flightsvc.web")
 
 MIMETYPE = "application/problem+json"
+#: Actions that no answer comes of, but that a client should know.
+TOLD = ("refuse", "manual_review")
 #: Bounds of Retry-After, in seconds.
 RETRY_SOONEST, RETRY_LATEST = 1, 86_400
 #: The frameworks' errors have no code; these have a better one than the status's name.
@@ -38,12 +41,14 @@ def problem(
     retry_after_s: float | None = None,
     flight_id: str = "",
     fence: int = 0,
+    fallback: str = "",
 ) -> Response:
     """One problem as a response.
 
     :param code: ``UPPER_SNAKE``; names the kind of problem.
     :param detail: one sentence for the caller, safe to show.
     :param retry_after_s: seconds after which asking again makes sense; sent rounded up.
+    :param fallback: what is done instead of an answer.
     :param flight_id: the flight that failed, if one did; ``fence`` its ownership.
     """
     members: dict[str, object] = {
@@ -57,6 +62,8 @@ def problem(
     headers = {"Cache-Control": "no-store"}
     if flight_id:
         members["flight_id"] = headers["Flight-Id"] = flight_id
+    if fallback:
+        members["fallback"] = headers["Flight-Fallback"] = fallback
     if fence:
         headers["Flight-Fence"] = str(fence)
     if retry_after_s is not None or status in (503, 504):
@@ -64,20 +71,28 @@ def problem(
     return Response(json.dumps(members), status, headers, content_type=MIMETYPE)
 
 
-def from_error(error: FlightSvcError) -> Response:
-    """Any error of the tree, as its class says."""
+def from_error(error: FlightSvcError, code: Code | None = None, language: str = "") -> Response:
+    """Any error of the tree, as its class says.
+
+    :param code: what the checklist says of it; its message is told, and its action if that is one
+        that no answer comes of.
+    """
     if isinstance(error, SettingsError):  # for whoever runs the service, not for who asks
         log.error("%s", error)
         return from_unexpected(error)
     response = problem(
         error.status,
         error.code,
-        str(error),
+        (code and code.message(language)) or str(error),
         retryable=error.retryable,
         retry_after_s=error.retry_after_s,
         flight_id=getattr(error, "flight_id", ""),
         fence=getattr(error, "fence", 0),
+        fallback=code.fallback.action if code and code.fallback.action in TOLD else "",
     )
+    if code is not None and code.message_en:
+        response.headers["Content-Language"] = language
+        response.headers["Vary"] = "Accept-Language"
     if isinstance(error, Unauthenticated):
         response.headers["WWW-Authenticate"] = 'Bearer realm="flightsvc"'
     return response

@@ -9,6 +9,7 @@ from flask import Response
 
 from flightsvc.flight.result import FlightResult
 from flightsvc.flight.state import FlightView
+from flightsvc.interview.templates import text_for
 
 JSON = "application/json"
 
@@ -17,17 +18,35 @@ JSON = "application/json"
 SIMULATED = b'"simulated":true'
 
 
-def render_result(result: FlightResult) -> Response:
-    """A flight's answer: the stored bytes as they are, and in headers how it came about."""
-    body = result.json_bytes
+def render_result(result: FlightResult, language: str) -> Response:
+    """A flight's answer: the stored bytes as they are, and in headers how it came about.
+
+    :param language: in which a stand-in's message is told.
+    """
+    body = result.json_bytes if result.fallback is None else _stand_in(result, language)
     headers = {
         "Flight-Id": result.flight_id,
         "Flight-Role": result.role,
         "Flight-Fence": str(result.fence),
     }
+    if result.fallback is not None:
+        headers |= {"Flight-Fallback": result.fallback, "Cache-Control": "no-store"}
+        headers |= {"Content-Language": language, "Vary": "Accept-Language"}
     if SIMULATED in body:
         headers["Flight-Simulated"] = "true"
     return Response(body, 200, headers, content_type=JSON)
+
+
+def _stand_in(result: FlightResult, language: str) -> bytes:
+    """What stands in for an answer, told in one language; whoever made it, it says what it is."""
+    value = result.value
+    if not isinstance(value, dict):
+        return result.json_bytes
+    said = value.get("message")
+    if isinstance(said, dict) and {"en", "zh"} <= said.keys():
+        value["message"] = text_for(said, language)
+    value = {**value, "fallback": result.fallback, "warnings": value.get("warnings", [])}
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def render_view(view: FlightView) -> Response:

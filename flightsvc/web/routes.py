@@ -10,11 +10,13 @@ from flask import Blueprint, Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from flightsvc.errors import FlightSvcError
+from flightsvc.checklist import Code
+from flightsvc.errors import CallFailed, FlightSvcError, GuardError
 from flightsvc.metrics import HTTP_ANSWERS
 from flightsvc.web import problem
 from flightsvc.web.asking import begin
 from flightsvc.web.extension import Extension, extension
+from flightsvc.web.language import language
 
 View = Callable[..., WerkzeugResponse]
 
@@ -49,7 +51,7 @@ def add_route(
             response = _options(allowed) if asked == "OPTIONS" else view(service, **values)
         except Exception as error:  # the outermost place that is ours
             asking.failed(error)
-            response = to_problem(error)
+            response = to_problem(error, service)
         if counted:
             count(service, name, response)
             asking.answered(name, response)
@@ -64,7 +66,7 @@ def handle_errors(app: Flask) -> None:
     def handle(error: Exception) -> WerkzeugResponse:
         asking = begin({})
         asking.failed(error)
-        response = to_problem(error)
+        response = to_problem(error, extension())
         count(extension(), NO_ROUTE, response)
         asking.answered(NO_ROUTE, response)
         return response
@@ -72,13 +74,23 @@ def handle_errors(app: Flask) -> None:
     app.register_error_handler(Exception, handle)
 
 
-def to_problem(error: Exception) -> WerkzeugResponse:
-    """The answer to an error of any kind."""
+def to_problem(error: Exception, service: Extension | None) -> WerkzeugResponse:
+    """The answer to an error of any kind; what the checklist has a message for is told so."""
     if isinstance(error, FlightSvcError):
-        return problem.from_error(error)
+        return problem.from_error(error, _code_of(error, service), language())
     if isinstance(error, HTTPException):
         return problem.from_http(error)
     return problem.from_unexpected(error)
+
+
+def _code_of(error: FlightSvcError, service: Extension | None) -> Code | None:
+    """What the checklist says of an error; None where its own words say more."""
+    of_a_call = isinstance(error, (CallFailed, GuardError))
+    if service is None or not (of_a_call or str(error) == (error.__doc__ or "").split("\n")[0]):
+        return None
+    with suppress(FlightSvcError):  # this process has no objects: it cannot start, or it stops
+        return service.checklist.codes.get(error.code)
+    return None
 
 
 def count(service: Extension | None, route: str, response: WerkzeugResponse) -> None:

@@ -10,10 +10,11 @@ from flightsvc.errors import (
     InvalidInput,
     ProviderRejected,
     ProviderUnavailable,
+    RetryExhausted,
 )
 from flightsvc.guard import Target
 
-from .build import STAGE, TARGET, fail, idle, make_guard, refused, state
+from .build import STAGE, fail, idle, make_guard, refused, state
 from .line_model import CUT, DOWN, LineModel
 
 
@@ -30,7 +31,7 @@ def test_failures_in_a_row_open_it_and_it_says_when_to_come_back():
 def test_a_success_ends_the_row():
     guard = make_guard(retry_delays_ms=())
     fail(guard, 4)
-    guard.execute(STAGE, TARGET, lambda _: "ok")
+    guard.call(lambda _: "ok")
     fail(guard, 4)
     assert state(guard) == "closed"
 
@@ -39,11 +40,11 @@ def test_every_attempt_counts_and_targets_do_not_share(model):
     server = model(then=DOWN)
     guard = make_guard()
     for _ in range(2):
-        with pytest.raises(ProviderUnavailable):
-            guard.execute(STAGE, TARGET, server.ask)
+        with pytest.raises((RetryExhausted, ProviderUnavailable)):
+            guard.call(server.ask)
     assert server.calls == 5  # the fifth opened it; no sixth was made
     assert state(guard) == "open"
-    assert guard.execute(STAGE, Target("simulated", "large"), lambda _: "ok") == "ok"
+    assert guard.call(lambda _: "ok", Target("simulated", "large")) == "ok"
 
 
 def test_nobody_queues_for_a_model_that_is_cut_off():
@@ -59,7 +60,7 @@ def test_h35_the_callers_own_faults_do_not_open_it(model, line):
     guard = make_guard(breaker_failures=2)
     for _ in range(5):
         with pytest.raises((ProviderRejected, AnswerInvalid)):
-            guard.execute(STAGE, TARGET, server.ask)
+            guard.call(server.ask)
     assert state(guard) == "closed"
     assert server.calls == 5
 
@@ -69,7 +70,7 @@ def test_h35_cut_answers_open_it(model):
     guard = make_guard(retry_delays_ms=())
     for _ in range(5):
         with pytest.raises(FlightSvcError):
-            guard.execute(STAGE, TARGET, server.ask)
+            guard.call(server.ask)
     assert state(guard) == "open"
 
 
@@ -90,11 +91,11 @@ def test_h35_kills_and_foreign_timeouts_do_not_count():
         started.set()
         gevent.sleep(60)
 
-    call = gevent.spawn(guard.execute, STAGE, TARGET, attempt)
+    call = gevent.spawn(guard.call, attempt)
     started.wait()
     call.kill()
     with pytest.raises(gevent.Timeout), gevent.Timeout(0.01):
-        guard.execute(STAGE, TARGET, attempt)
+        guard.call(attempt)
     fail(guard, 1, gevent.Timeout())
     assert state(guard) == "closed"
     assert idle(guard)
@@ -105,11 +106,11 @@ def test_an_attempt_cut_short_by_the_budget_says_nothing_by_timing_out():
         breaker_failures=1, concurrency=1, timeout_ms=1_000, budget_ms=1_000, retry_delays_ms=()
     )
     with guard.bulkhead(STAGE).place(0):
-        call = gevent.spawn(guard.execute, STAGE, TARGET, lambda _: gevent.sleep(5))
+        call = gevent.spawn(guard.call, lambda _: gevent.sleep(5))
         gevent.sleep(0.7)
     with pytest.raises(FlightSvcError):
         call.get()
     assert state(guard) == "closed"
     with pytest.raises(FlightSvcError):
-        guard.execute(STAGE, TARGET, lambda _: gevent.sleep(5))
+        guard.call(lambda _: gevent.sleep(5))
     assert state(guard) == "open"

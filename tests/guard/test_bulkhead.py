@@ -7,25 +7,25 @@ import pytest
 from gevent.event import Event
 
 from flightsvc.errors import Overloaded
-from flightsvc.guard import AiCallGuard
+from flightsvc.guard import Route, Routes
 from flightsvc.guard.bulkhead import Bulkhead
 
-from .build import STAGE, TARGET, idle, make_guard
+from .build import STAGE, TARGET, PlainGuard, idle, make_guard
 
 
 class Holder:
     """A call that holds a place until it is told to end."""
 
-    def __init__(self, guard: AiCallGuard) -> None:
+    def __init__(self, guard: PlainGuard) -> None:
         self.started, self.end = Event(), Event()
-        self.greenlet = gevent.spawn(guard.execute, STAGE, TARGET, self._attempt)
+        self.greenlet = gevent.spawn(guard.call, self._attempt)
 
     def _attempt(self, _timeout_s: float) -> None:
         self.started.set()
         self.end.wait()
 
 
-def until_queued(guard: AiCallGuard, number: int) -> None:
+def until_queued(guard: PlainGuard, number: int) -> None:
     while guard.bulkhead(STAGE).queued() < number:
         gevent.sleep(0)
 
@@ -39,9 +39,7 @@ def test_a_full_queue_refuses_at_once_and_before_any_attempt():
 
     calls: list[str] = []
     with pytest.raises(Overloaded) as raised:
-        guard.execute(
-            STAGE, TARGET, lambda _: calls.append("call"), on_admitted=lambda: calls.append("in")
-        )
+        guard.call(lambda _: calls.append("call"), on_admitted=lambda: calls.append("in"))
     assert calls == []
     assert raised.value.retry_after_s
     assert not queued.started.is_set()
@@ -59,14 +57,14 @@ def test_the_queue_is_served_in_order_and_nobody_overtakes():
     order: list[int] = []
     calls = []
     for number in range(5):
-        call = gevent.spawn(guard.execute, STAGE, TARGET, lambda _, n=number: order.append(n))
+        call = gevent.spawn(guard.call, lambda _, n=number: order.append(n))
         calls.append(call)
         until_queued(guard, number + 1)
 
     late: list[gevent.Greenlet[..., None]] = []
 
     def come_late(_):
-        late.append(gevent.spawn(guard.execute, STAGE, TARGET, lambda _: order.append(99)))
+        late.append(gevent.spawn(guard.call, lambda _: order.append(99)))
 
     holder.greenlet.link(come_late)  # asks right when the place is handed on
     holder.end.set()
@@ -83,7 +81,7 @@ def test_waiting_in_the_queue_ends_within_the_budget_as_overload():
     with places.place(0):  # longer than any budget
         started = monotonic()
         with pytest.raises(Overloaded) as raised:
-            guard.execute(STAGE, TARGET, lambda _: calls.append(1))
+            guard.call(lambda _: calls.append(1))
         assert monotonic() - started >= 0.2
     assert calls == []
     assert raised.value.retry_after_s
@@ -94,7 +92,7 @@ def test_time_in_the_queue_shortens_the_attempt():
     guard = make_guard(concurrency=1, timeout_ms=1_000, budget_ms=1_000, retry_delays_ms=())
     given: list[float] = []
     with guard.bulkhead(STAGE).place(0):
-        call = gevent.spawn(guard.execute, STAGE, TARGET, given.append)
+        call = gevent.spawn(guard.call, given.append)
         gevent.sleep(0.3)
     call.get()
     assert 0 < given[0] <= 0.7
@@ -166,6 +164,6 @@ def test_no_place_is_lost_when_it_comes_free_just_as_the_wait_is_up():
 def test_stages_do_not_share_places():
     guard = make_guard(concurrency=1, queue=0)
     with guard.bulkhead(STAGE).place(0):
-        assert guard.execute("follow_up", TARGET, lambda _: "in") == "in"
+        assert guard.execute("follow_up", Routes(Route(TARGET, lambda _: "in"))) == "in"
         with pytest.raises(Overloaded):
-            guard.execute(STAGE, TARGET, lambda _: "in")
+            guard.call(lambda _: "in")

@@ -7,7 +7,13 @@ from time import monotonic
 import gevent
 import pytest
 
-from flightsvc.errors import FlightSvcError, ProviderRejected, ProviderUnavailable
+from flightsvc.errors import (
+    FlightSvcError,
+    ProviderRejected,
+    ProviderUnavailable,
+    RetryExhausted,
+)
+from flightsvc.guard.health import HealthLimits
 from flightsvc.metrics import Metrics
 
 from .build import STAGE, TARGET, idle, make_guard
@@ -18,7 +24,7 @@ def test_h33_ten_calls_at_once_run_side_by_side(model):
     server = model(then=(0.2, "200"))
     guard = make_guard()
     started = monotonic()
-    calls = [gevent.spawn(guard.execute, STAGE, TARGET, server.ask) for _ in range(10)]
+    calls = [gevent.spawn(guard.call, server.ask) for _ in range(10)]
     gevent.joinall(calls, raise_error=True)
     took_s = monotonic() - started
     assert server.most_open == 10
@@ -28,10 +34,10 @@ def test_h33_ten_calls_at_once_run_side_by_side(model):
 
 def test_h36_ten_failing_calls_make_thirty_attempts(model):
     server = model(then=DOWN)
-    guard = make_guard(breaker_failures=1_000)
-    calls = [gevent.spawn(guard.execute, STAGE, TARGET, server.ask) for _ in range(10)]
+    guard = make_guard(breaker_failures=1_000, limits=HealthLimits(error_rate=1.0))
+    calls = [gevent.spawn(guard.call, server.ask) for _ in range(10)]
     gevent.joinall(calls)
-    assert all(isinstance(call.exception, ProviderUnavailable) for call in calls)
+    assert all(isinstance(call.exception, RetryExhausted) for call in calls)
     assert server.calls == 30
 
 
@@ -39,7 +45,7 @@ def test_on_admitted_comes_once_and_before_the_first_attempt(model):
     server = model(DOWN, DOWN, OK)
     seen: list[int] = []
     guard = make_guard()
-    guard.execute(STAGE, TARGET, server.ask, on_admitted=lambda: seen.append(server.calls))
+    guard.call(server.ask, on_admitted=lambda: seen.append(server.calls))
     assert seen == [0]
     assert server.calls == 3
 
@@ -55,7 +61,7 @@ def test_what_on_admitted_raises_ends_the_call(exc):
         raise exc
 
     with pytest.raises(type(exc)) as raised:
-        guard.execute(STAGE, TARGET, calls.append, on_admitted=refuse)
+        guard.call(calls.append, on_admitted=refuse)
     assert raised.value is exc
     assert (len(times), len(calls)) == (1, 0)
     assert idle(guard)
@@ -63,21 +69,19 @@ def test_what_on_admitted_raises_ends_the_call(exc):
 
 def test_a_kill_during_on_admitted_gives_the_place_back():
     guard = make_guard(concurrency=1, queue=0)
-    call = gevent.spawn(
-        guard.execute, STAGE, TARGET, lambda _: None, on_admitted=lambda: gevent.sleep(60)
-    )
+    call = gevent.spawn(guard.call, lambda _: None, on_admitted=lambda: gevent.sleep(60))
     while not guard.bulkhead(STAGE).in_use():
         gevent.sleep(0)
     call.kill()
-    assert guard.execute(STAGE, TARGET, lambda _: "ok") == "ok"
+    assert guard.call(lambda _: "ok") == "ok"
 
 
 def test_the_gauges_show_places_queue_and_breaker():
     metrics = Metrics.off()
     guard = make_guard(metrics, concurrency=1, retry_delays_ms=(), breaker_failures=1)
-    guard.execute(STAGE, TARGET, lambda _: "ok")
+    guard.call(lambda _: "ok")
     with guard.bulkhead(STAGE).place(0):
-        queued = gevent.spawn(guard.execute, STAGE, TARGET, lambda _: "ok")
+        queued = gevent.spawn(guard.call, lambda _: "ok")
         while not guard.bulkhead(STAGE).queued():
             gevent.sleep(0)
         values = metrics.snapshot()
@@ -90,7 +94,7 @@ def test_the_gauges_show_places_queue_and_breaker():
         raise ProviderUnavailable
 
     with pytest.raises(ProviderUnavailable):
-        guard.execute(STAGE, TARGET, attempt)
+        guard.call(attempt)
     assert metrics.snapshot()["guard.breaker.simulated.small"] == 2
 
 
@@ -113,8 +117,8 @@ class RandomEnds:
         kind = self._random.choice(self.KINDS)
         pause_s = self._random.random() * 0.02
         try:
-            self.guard.execute(
-                STAGE, TARGET, lambda _: self._attempt(kind, pause_s),
+            self.guard.call(
+                lambda _: self._attempt(kind, pause_s),
                 on_admitted=lambda: self._admit(kind),
             )  # fmt: skip
             self.ends["ok"] += 1
@@ -171,7 +175,7 @@ def _all_places_still_work(run: RandomEnds) -> None:
     """The breaker lets a probe through again, and then eight run side by side."""
     while run.guard.breaker(TARGET).state != "closed":
         try:
-            run.guard.execute(STAGE, TARGET, lambda _: None)
+            run.guard.call(lambda _: None)
         except FlightSvcError as exc:
             gevent.sleep(exc.retry_after_s or 0)
     inside = 0
@@ -185,7 +189,7 @@ def _all_places_still_work(run: RandomEnds) -> None:
         inside -= 1
 
     gevent.joinall(
-        [gevent.spawn(run.guard.execute, STAGE, TARGET, attempt) for _ in range(16)],
+        [gevent.spawn(run.guard.call, attempt) for _ in range(16)],
         raise_error=True,
     )
     assert most == 8
@@ -198,7 +202,7 @@ def test_every_try_is_counted_once(model):
     calls = 6
     for _ in range(calls):
         try:
-            guard.execute(STAGE, TARGET, server.ask)
+            guard.call(server.ask)
         except FlightSvcError:
             continue
     sums: Counter[str] = Counter()

@@ -11,15 +11,16 @@ from flightsvc.errors import (
     ProviderUnavailable,
 )
 from flightsvc.guard import Target
+from flightsvc.guard.shared import LoneWorker
 
-from .build import STAGE, TARGET, fail, make_guard, opened, refused, state
+from .build import TARGET, fail, make_guard, opened, refused, state
 from .line_model import LineModel
 
 
 def test_h34_of_twenty_callers_one_tries_and_the_others_are_told_at_once(model):
     server: LineModel = model(then=(0.3, "200"))
     guard = opened()
-    calls = [gevent.spawn(guard.execute, STAGE, TARGET, server.ask) for _ in range(20)]
+    calls = [gevent.spawn(guard.call, server.ask) for _ in range(20)]
     ended = gevent.wait(calls, count=19)
     assert server.calls <= 1
     for call in ended:
@@ -28,7 +29,7 @@ def test_h34_of_twenty_callers_one_tries_and_the_others_are_told_at_once(model):
     assert sorted(call.get() for call in calls if call not in ended) == ["200"]
     assert server.calls == 1
     assert state(guard) == "closed"
-    assert guard.execute(STAGE, TARGET, server.ask) == "200"
+    assert guard.call(server.ask) == "200"
 
 
 def test_a_probe_that_fails_opens_it_for_the_whole_time_again():
@@ -46,12 +47,12 @@ def test_h34_a_killed_probe_makes_room_for_the_next():
         started.set()
         gevent.sleep(60)
 
-    probe = gevent.spawn(guard.execute, STAGE, TARGET, attempt)
+    probe = gevent.spawn(guard.call, attempt)
     started.wait()
     refused(guard)
     probe.kill()
     assert state(guard) == "half-open"
-    assert guard.execute(STAGE, TARGET, lambda _: "ok") == "ok"
+    assert guard.call(lambda _: "ok") == "ok"
     assert state(guard) == "closed"
 
 
@@ -76,7 +77,7 @@ def test_the_late_end_of_a_call_from_before_changes_nothing(late_end):
             raise ProviderUnavailable
         return late_end
 
-    late = gevent.spawn(guard.execute, STAGE, TARGET, slow)
+    late = gevent.spawn(guard.call, slow)
     started.wait()
     fail(guard, 5)
     probe_started, probe_go = Event(), Event()
@@ -87,7 +88,7 @@ def test_the_late_end_of_a_call_from_before_changes_nothing(late_end):
         return "back"
 
     gevent.sleep(refused(guard))
-    probe = gevent.spawn(guard.execute, STAGE, TARGET, probing)
+    probe = gevent.spawn(guard.call, probing)
     probe_started.wait()
     go.set()
     late.join()
@@ -98,7 +99,7 @@ def test_the_late_end_of_a_call_from_before_changes_nothing(late_end):
     assert state(guard) == "closed"
 
 
-class OneAtATime:
+class OneAtATime(LoneWorker):
     """A lease that two guards share, as two workers would."""
 
     def __init__(self) -> None:
@@ -120,27 +121,27 @@ class OneAtATime:
 
 def test_a_lease_lets_one_of_two_workers_try():
     lease = OneAtATime()
-    first, second = opened(lease=lease), opened(lease=lease)
+    first, second = opened(shared=lease), opened(shared=lease)
     started = Event()
 
     def attempt(_timeout_s):
         started.set()
         gevent.sleep(60)
 
-    probe = gevent.spawn(first.execute, STAGE, TARGET, attempt)
+    probe = gevent.spawn(first.call, attempt)
     started.wait()
     refused(second)
     assert lease.taken == [(TARGET, 20.0)]
     probe.kill()
     assert lease.holder is None
-    assert second.execute(STAGE, TARGET, lambda _: "ok") == "ok"
+    assert second.call(lambda _: "ok") == "ok"
     assert lease.holder is None
 
 
 def test_a_call_killed_while_it_asks_for_the_lease_makes_room():
-    guard = opened(lease=OneAtATime())
-    call = gevent.spawn(guard.execute, STAGE, TARGET, lambda _: pytest.fail("called"))
+    guard = opened(shared=OneAtATime())
+    call = gevent.spawn(guard.call, lambda _: pytest.fail("called"))
     while state(guard) == "open":
         gevent.sleep(0)
     call.kill()
-    assert guard.execute(STAGE, TARGET, lambda _: "ok") == "ok"
+    assert guard.call(lambda _: "ok") == "ok"

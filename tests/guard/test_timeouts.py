@@ -10,9 +10,10 @@ from flightsvc.errors import (
     BudgetExhausted,
     ProviderTimeout,
     ProviderUnavailable,
+    RetryExhausted,
 )
 
-from .build import STAGE, TARGET, idle, make_guard
+from .build import STAGE, idle, make_guard
 
 
 def test_an_attempt_that_takes_too_long_is_ended_and_tried_again():
@@ -23,8 +24,9 @@ def test_an_attempt_that_takes_too_long_is_ended_and_tried_again():
         gevent.sleep(60)
 
     guard = make_guard(timeout_ms=150)
-    with pytest.raises(AttemptTimeout):
-        guard.execute(STAGE, TARGET, attempt)
+    with pytest.raises(RetryExhausted) as raised:
+        guard.call(attempt)
+    assert isinstance(raised.value.__cause__, AttemptTimeout)
     assert len(calls) == 3
     assert all(0 < timeout_s <= 0.15 for timeout_s in calls)
     assert idle(guard)
@@ -34,7 +36,7 @@ def test_the_attempt_is_told_its_time_so_that_it_closes_its_socket_first(model):
     server = model(then=(60.0, "200"))
     guard = make_guard(timeout_ms=300, retry_delays_ms=())
     with pytest.raises(ProviderTimeout):  # its own socket timeout, not the guard's timer
-        guard.execute(STAGE, TARGET, server.ask)
+        guard.call(server.ask)
 
 
 def test_the_last_attempt_gets_only_what_is_left_of_the_budget():
@@ -47,7 +49,7 @@ def test_the_last_attempt_gets_only_what_is_left_of_the_budget():
     guard = make_guard(timeout_ms=600, budget_ms=1_200)
     started = monotonic()
     with pytest.raises(BudgetExhausted) as raised:
-        guard.execute(STAGE, TARGET, attempt)
+        guard.call(attempt)
     assert monotonic() - started >= 1.2
     assert len(calls) == 2
     assert calls[1] <= 0.5  # 1.2 - 0.6 - 0.1
@@ -58,7 +60,7 @@ def test_a_budget_used_up_before_the_first_attempt_makes_none():
     calls: list[float] = []
     guard = make_guard(timeout_ms=200, budget_ms=200, retry_delays_ms=())
     with pytest.raises(BudgetExhausted):
-        guard.execute(STAGE, TARGET, calls.append, on_admitted=lambda: gevent.sleep(0.21))
+        guard.call(calls.append, on_admitted=lambda: gevent.sleep(0.21))
     assert calls == []
     assert idle(guard)
 
@@ -70,7 +72,7 @@ def test_a_failure_that_says_when_to_come_back_is_kept_at_the_budgets_end():
 
     guard = make_guard(timeout_ms=300, budget_ms=300, retry_delays_ms=())
     with pytest.raises(ProviderUnavailable) as raised:
-        guard.execute(STAGE, TARGET, attempt)
+        guard.call(attempt)
     assert raised.value.retry_after_s == 3
 
 
@@ -83,7 +85,7 @@ def test_a_timeout_of_the_attempt_itself_passes_as_it_is():
 
     guard = make_guard()
     with pytest.raises(gevent.Timeout) as raised:
-        guard.execute(STAGE, TARGET, attempt)
+        guard.call(attempt)
     assert raised.value is own
     assert idle(guard)
 
@@ -96,7 +98,7 @@ def test_a_timeout_that_the_attempt_deals_with_is_nobody_elses():
         except gevent.Timeout:
             return "partly"
 
-    assert make_guard().execute(STAGE, TARGET, attempt) == "partly"
+    assert make_guard().call(attempt) == "partly"
 
 
 @pytest.mark.parametrize("where", ["running", "queued", "retrying"])
@@ -115,7 +117,7 @@ def test_a_timeout_from_further_out_passes_as_it_is(where):
         holder.__enter__()
     outer = gevent.Timeout(0.05)
     with pytest.raises(gevent.Timeout) as raised, outer:
-        guard.execute(STAGE, TARGET, attempt)
+        guard.call(attempt)
     assert raised.value is outer
     assert len(calls) == (where != "queued")
     if where == "queued":
@@ -125,5 +127,5 @@ def test_a_timeout_from_further_out_passes_as_it_is(where):
 
 def test_no_timer_is_left_behind():
     guard = make_guard(timeout_ms=30, retry_delays_ms=())
-    guard.execute(STAGE, TARGET, lambda _: "quick")
+    guard.call(lambda _: "quick")
     gevent.sleep(0.1)  # a timer left behind would fire here

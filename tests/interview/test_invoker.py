@@ -188,7 +188,7 @@ def test_what_nobody_foresaw_is_logged_once_without_its_words(
     go.set()
     told = [each.get() for each in waiting]
 
-    assert {(error.status, error.code) for error in told} == {(500, "UNEXPECTED")}
+    assert {(error.status, error.code) for error in told} == {(500, "AI_UNKNOWN_ERROR")}
     assert "my own words" not in "".join(map(str, told))
     assert len(caplog.records) == 1
     assert "LookupError" in caplog.text

@@ -19,6 +19,7 @@ from flightsvc.interview.invoker import InterviewAiInvoker
 from flightsvc.logs.formats import JsonFormatter
 from flightsvc.metrics import Metrics
 from flightsvc.providers.base import ModelAnswer, ModelRequest
+from flightsvc.providers.models import Models
 from flightsvc.settings import Settings
 from flightsvc.tracing import TraceContext
 from tests.logs.reading import Written, read
@@ -257,11 +258,12 @@ def test_an_answer_that_cannot_be_kept_is_counted_once(make: Callable[..., Scene
             return ModelAnswer(json.dumps(judged), self.model, simulated=False)
 
     scene = make(max_result_bytes=1_024)
-    scene.invoker._provider = scene.model = Long()
+    scene.model = Long()
+    scene.invoker._models = Models(scene.model)
     waiting = [gevent.spawn(scene.ask, TraceContext.new()) for _ in range(5)]
     while not scene.model.requests:
         gevent.sleep(0)
     scene.model.go.set()
     assert {each.get().code for each in waiting} == {"RESULT_TOO_LARGE"}
-    assert [code for _, code, _ in scene.watch.failures] == ["RESULT_TOO_LARGE"]
+    assert [code for _, code, _ in scene.watch.failures] == ["RESULT_REJECTED"]
     assert len(scene.watch.calls) == 1

@@ -11,7 +11,7 @@ from typing import Any
 import gevent
 import pytest
 
-from flightsvc.guard.breaker import ProbeLease
+from flightsvc.guard.shared import ProbeLease
 from flightsvc.store.leases import LEASE_S
 from flightsvc.store.shared import SharedState
 from tests.processes import run_python, wait_until

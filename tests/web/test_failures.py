@@ -8,10 +8,13 @@ from typing import Any
 import gevent
 import pytest
 
+from flightsvc.checklist import load_checklist
 from flightsvc.model_server.process import ModelServerProcess
+from flightsvc.settings import Settings
 from tests.support.service import Service
 from tests.web.running import ACME, flight_id, is_problem, path
 
+CHECKLIST = load_checklist(Settings())
 MALFORMED = "AI_MODEL_OUTPUT_MALFORMED"
 
 
@@ -65,7 +68,7 @@ def test_after_a_failure_that_may_pass_the_model_is_asked_again(
         ({"status": 500}, 503, "PROVIDER_UNAVAILABLE", True, None),
         ({"status": 502, "body": "<html>bad gateway"}, 503, "PROVIDER_UNAVAILABLE", True, None),
         ({"status": 429, "retry_after": 7}, 503, "PROVIDER_RATE_LIMITED", True, 7),
-        ({"status": 401}, 503, "PROVIDER_REJECTED", False, None),
+        ({"status": 401}, 503, "PROVIDER_AUTH_FAILED", False, None),
         ({"status": 400}, 503, "PROVIDER_REJECTED", False, None),
         ({"cut_before_answer": True}, 503, "PROVIDER_UNREACHABLE", True, None),
         ({"cut_after_bytes": 40}, 503, "PROVIDER_UNREACHABLE", True, None),
@@ -93,6 +96,7 @@ def test_what_a_caller_is_told_of_a_failed_call(
 
     members = is_problem(reply, status, code)
     assert members["retryable"] is retryable
+    assert members["detail"] == CHECKLIST.code(code).message_en
     assert len(reply.headers["flight-id"]) == 32
     assert reply.headers["flight-fence"].isdigit()
     if retry_after is not None:
@@ -106,7 +110,7 @@ def test_a_silent_model_is_a_timeout(
 ) -> None:
     model.script([{"match": {}, "behave": {"never_answer": True}}])
 
-    members = is_problem(service.post(path(session), asked, headers=ACME), 504, "PROVIDER_TIMEOUT")
+    members = is_problem(service.post(path(session), asked, headers=ACME), 504, "AI_INFRA_TIMEOUT")
     assert members["retryable"] is True
     model.until(open_calls=0)
 
