@@ -188,8 +188,7 @@ class DistributedFlights:
         )
         if isinstance(outcome, Ownership):
             if flight.end is not None or not self.may_own:
-                self.coordinator.release(outcome)
-                return flight.end or Crashed.as_is(Draining(retry_after_s=1))
+                return self._owner.give_back(outcome, Draining(retry_after_s=1))
             end = self._owner.fly(flight, outcome)
             return end or replace(ask, waited_fence=outcome.fence)
         if isinstance(outcome, Following):

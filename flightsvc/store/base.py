@@ -25,6 +25,9 @@ from flightsvc.store.scripts import Verb
 #: Longest time in seconds that one blocking read stays in Redis.
 BLOCK_S = 0.5
 
+#: Longest wait in seconds for a command that is under way when the store closes.
+CLOSE_S = 1.0
+
 Fields = dict[bytes, bytes]
 Entries = list[tuple[bytes, Fields]]
 Client = redis.Redis | RedisCluster
@@ -51,6 +54,7 @@ class Store:
     ) -> None:
         self._commands = commands
         self._reads = reads
+        self._connections = connections
         self._places = BoundedSemaphore(connections)
         self.one_slot_a_read = one_slot_a_read
         self._metrics = metrics
@@ -126,7 +130,11 @@ class Store:
         return str(info.get("maxmemory_policy") or "") or None
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection, when the commands that are under way have ended."""
+        # one that is closed under a reading greenlet raises what no caller expects
+        held = sum(self._places.acquire(timeout=CLOSE_S) for _ in range(self._connections))
+        for _ in range(held):
+            self._places.release()
         for client in (self._commands, self._reads):
             if isinstance(client, RedisCluster):
                 client.close()

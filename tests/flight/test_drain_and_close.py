@@ -19,7 +19,11 @@ from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 KEY = FlightKey("scoring", "s1", "an answer")
-ACQUIRE = hashlib.sha1(source("acquire")).hexdigest().encode()
+
+
+def sha_of(script: str) -> bytes:
+    """What a script is called by."""
+    return hashlib.sha1(source(script)).hexdigest().encode()
 
 
 @pytest.mark.parametrize("how", ["drain", "close"])
@@ -119,7 +123,7 @@ def test_an_ownership_that_comes_after_the_drain_is_given_back(
         one, two = worker(url=wire.url), worker()
         one.run(FlightKey("scoring", "warm"), Model())
         # given a question that is on its way to Redis when the worker begins to stop
-        acquire = wire.hold(ACQUIRE)
+        acquire = wire.hold(sha_of("acquire"))
         model, second = Model(), Model()
         caller = Caller(one, KEY, model)
         assert acquire.met.wait(5)
@@ -128,6 +132,9 @@ def test_an_ownership_that_comes_after_the_drain_is_given_back(
         acquire.let_go()
         # then no call is made for nobody, and the next worker need not wait for a lease
         wait_until(lambda: count(one, "flight.in_flight") == 0, 5)
+        got = one.metrics.snapshot()
+        assert got["flight.actions.scoring.owner_new"] == 2
+        assert sum(n for name, n in got.items() if name.startswith("flight.ends.")) == 2
         late = Caller(two, KEY, second)
         assert late.result().value == {"call": 1}
         assert late.took_s < 2
@@ -153,6 +160,22 @@ def test_drain_and_close_can_be_repeated(worker: Worker) -> None:
     one.drain(grace_s=1)
     one.close()
     one.close()
+
+
+def test_a_worker_that_closes_while_it_beats_says_nothing(
+    worker: Worker, redis_server: RedisServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Wire(redis_server) as wire:
+        one = worker(url=wire.url, heartbeat_ms=50)
+        caller = Caller(one, KEY, Model(held=True))
+        wait_until(lambda: count(one, "redis.time.beat") >= 1)
+        beat = wire.hold(sha_of("beat"))
+        assert beat.met.wait(5)
+        one.close()
+        assert isinstance(caller.error(1), Draining)
+        beat.let_go()
+        gevent.sleep(0.05)
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_a_worker_that_only_waits_closes_at_once_and_leaves_nothing(

@@ -14,14 +14,12 @@ import redis
 from flightsvc.flight import FlightKey, SingleFlight
 from flightsvc.store import Names
 from tests.flight.conftest import Worker
-from tests.flight.flying import Caller, Model, ask, await_following, count, values
+from tests.flight.flying import STEADY, Caller, Model, ask, await_following, count, values
 from tests.flight.wire import Wire
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 KEY = FlightKey("scoring", "s1", "an answer")
-#: heartbeats are frequent, and nobody is taken over for being silent
-STEADY = {"heartbeat_ms": 100, "takeover_detect_ms": 6_000}
 Harm = Callable[[redis.Redis, dict[str, str]], object]
 
 

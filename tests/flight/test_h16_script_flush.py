@@ -10,7 +10,7 @@ from flightsvc.errors import CallFailed, Overloaded
 from flightsvc.flight import FlightContext, FlightKey, SingleFlight
 from flightsvc.store import Names
 from tests.flight.conftest import Worker
-from tests.flight.flying import QUICK, Caller, Model, ask, count, values
+from tests.flight.flying import STEADY, Caller, Model, ask, count, values
 from tests.flight.wire import Wire
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
@@ -50,7 +50,7 @@ def wire(own_redis: RedisServer) -> Iterator[ForgetfulWire]:
 def test_h16_no_step_of_a_flight_needs_what_an_earlier_one_loaded(
     worker: Worker, wire: ForgetfulWire
 ) -> None:
-    one, two = (worker(url=wire.url, **QUICK) for _ in range(2))
+    one, two = (worker(url=wire.url, **STEADY) for _ in range(2))
     # acquire, mark_running, join, wake, beat, finish, fetch
     model = Model(held=True)
     callers = ask(one, KEY, model)
@@ -71,7 +71,7 @@ def test_h16_no_step_of_a_flight_needs_what_an_earlier_one_loaded(
 def test_h16_nor_do_failures_releases_and_repairs(
     worker: Worker, wire: ForgetfulWire, own_redis: RedisServer, namespace: str
 ) -> None:
-    one, two = (worker(url=wire.url, **QUICK) for _ in range(2))
+    one, two = (worker(url=wire.url, **STEADY) for _ in range(2))
 
     def full(ctx: FlightContext) -> None:
         raise Overloaded()

@@ -190,14 +190,15 @@ def test_a_very_short_deadline_is_a_timeout_and_the_answer_comes_later(worker: W
 
 
 def test_the_patience_of_a_caller_covers_one_budget_and_a_takeover(worker: Worker) -> None:
-    brief = {"timeout_ms": 100, "budget_ms": 100, "retry_delays_ms": [], "wait_ms": 700}
-    one, two = worker(**QUICK, stages={"default": brief}), worker(**QUICK)
+    brief = {"timeout_ms": 100, "budget_ms": 100, "retry_delays_ms": [], "wait_ms": 1_000}
+    lease = {"heartbeat_ms": 100, "takeover_detect_ms": 900}
+    one, two = worker(**lease, stages={"default": brief}), worker(**lease)
     model = Model(held=True)
     owner = Caller(two, KEY, model)
     model.began.wait()
     caller = Caller(one, KEY, model)
     assert isinstance(caller.error(2), WaitTimeout)
-    assert 0.7 <= caller.took_s < 1.2
+    assert 1.0 <= caller.took_s < 1.5
     model.let_go()
     owner.result()
 

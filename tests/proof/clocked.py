@@ -1,7 +1,7 @@
 """The real scripts with a clock that the test sets.
 
-Each script takes the time through one function, which asks ``TIME`` once. In the copy that runs here
-it asks a hash instead; nothing else is changed.
+Each script takes the time through one function, which asks ``TIME`` once. In the copy that runs
+here it asks a hash instead; nothing else is changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from tests.support.redis_server import RedisServer
 CLOCK = "the-clock"
 _REAL = "redis.call('TIME')"
 _OURS = f"redis.call('HMGET', '{CLOCK}', 's', 'us')"
-_FUNCTION = re.compile(r"^local function now_(ms|us)\(\)\n  local t = redis\.call\('TIME'\)\n", re.M)
+_FUNCTION = re.compile(
+    r"^local function now_(ms|us)\(\)\n  local t = redis\.call\('TIME'\)\n", re.M
+)
 
 
 @cache

@@ -21,9 +21,9 @@ def rounds(short: int, share: float = 1.0) -> int:
     """How often to try.
 
     :param short: in the short form.
-    :param share: of the rounds of the long form.
+    :param share: of the rounds of the long form, for what takes long.
     """
-    return max(short, int(_ROUNDS * share)) if LONG else short
+    return max(1, int(_ROUNDS * share)) if LONG else short
 
 
 def first_seed() -> int:

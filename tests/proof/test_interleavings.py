@@ -1,0 +1,283 @@
+"""The interleavings that stand behind the odd rules of the protocol, each a test by its name.
+
+Those that are tests elsewhere already:
+
+======================================  ===========================================================
+a ghost acquire is adopted              ``flight/test_redis_frozen.py``
+                                        test_h15_a_call_that_still_runs_when_redis_goes_on_becomes_a_flight_of_all
+a ghost acquire is finished             ``flight/test_redis_frozen.py``
+                                        test_h15_a_call_that_ended_before_redis_goes_on_is_stored
+a ghost acquire is released             ``flight/test_redis_frozen.py``
+                                        test_h15_a_call_that_failed_before_redis_goes_on_is_given_back
+a ghost takeover                        ``protocol/test_lost_acquires.py``
+                                        test_a_takeover_that_was_carried_out_late_is_settled
+finish refused by a full Redis          ``flight/test_redis_refuses.py``
+                                        test_a_full_redis_keeps_the_owner_and_its_followers_are_told
+a lost result                           ``flight/test_h05_lost_events.py``
+                                        test_h14_an_answer_that_is_evicted_alone_is_asked_for_again
+a lost result, waited for               ``protocol/test_acquire.py``
+                                        test_row_05_also_for_one_who_waited_for_the_answer_that_is_gone
+a poison request                        ``flight/test_h09_h11_dead_owners.py``
+                                        test_h09_a_request_that_kills_its_owners_does_not_kill_them_all
+======================================  ===========================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import gevent
+import pytest
+
+from flightsvc.errors import CallFailed, ProviderUnavailable, WaitTimeout
+from flightsvc.flight import FlightKey
+from flightsvc.flight.coordinator import Ask, FlightCoordinator, Ownership
+from flightsvc.flight.state import Ack
+from flightsvc.metrics import Metrics
+from flightsvc.settings import Settings
+from flightsvc.store import Names, open_store
+from tests.faults.incident import Harm
+from tests.faults.proxy import Proxy
+from tests.faults.resp import command, script
+from tests.flight.conftest import Worker
+from tests.flight.flying import QUICK, Caller, Model, ask, await_following, count, values
+from tests.processes import ROOT, wait_until
+from tests.support.redis_server import RedisServer
+
+KEY = FlightKey("scoring", "s1", "an answer")
+OTHER = FlightKey("scoring", "another question")
+#: nobody is taken over for being silent
+STEADY: dict[str, Any] = {"heartbeat_ms": 100, "takeover_detect_ms": 6_000}
+DETECT_S = QUICK["takeover_detect_ms"] / 1000
+
+
+@pytest.fixture
+def names(namespace: str) -> dict[str, str]:
+    """The Redis names of the flight."""
+    return Names(namespace, 16).flight(KEY.flight_id)
+
+
+@pytest.fixture
+def line(redis_server: RedisServer) -> Iterator[Proxy]:
+    """A line to the server on which requests can be held."""
+    with Proxy(redis_server, tcp=False) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def owner(redis_server: RedisServer, namespace: str) -> Iterator[FlightCoordinator]:
+    """Says to Redis what a worker would, step by step."""
+    settings = Settings.checked(redis_url=redis_server.url, namespace=namespace, **QUICK)
+    store = open_store(settings, Metrics.off())
+    yield FlightCoordinator(store, Names(namespace, 16), settings, "an owner")
+    store.close()
+
+
+def own(owner: FlightCoordinator) -> Ownership:
+    granted = owner.acquire_or_join(Ask(KEY, "the owner's token"))
+    assert isinstance(granted, Ownership)
+    return granted
+
+
+def beat(owner: FlightCoordinator, owned: Ownership) -> int:
+    """Beat once; how many workers follow."""
+    [(ack, followers)] = owner.beat(int(KEY.flight_id, 16) % 16, [owned])
+    assert ack is Ack.OK
+    return followers
+
+
+# -- an unread failure, and the next question -------------------------------------------------
+
+
+def test_an_unread_failure_is_told_at_the_next_question_and_not_called_again(
+    worker: Worker, redis_server: RedisServer, line: Proxy, names: dict[str, str]
+) -> None:
+    # given a follower whose read is on its way when the owner fails: anybody may call again now
+    one, two = worker(**STEADY), worker(line.url, **STEADY)
+    model = Model(held=True, error=ProviderUnavailable())
+    first = Caller(one, KEY, model)
+    model.began.wait()
+    read = line.hold(command("XREAD"))
+    followers = ask(two, KEY, mine := Model(), 3)
+    assert read.met.wait(5)
+    model.let_go()
+    assert isinstance(first.error(), CallFailed)
+    # when the event is lost before it is read, then all are told what the call ended with
+    redis_server.client().delete(names["events"])
+    read.let_go()
+    for follower in followers:
+        error = follower.error()
+        assert isinstance(error, CallFailed)
+        assert (error.code, error.retryable) == ("PROVIDER_UNAVAILABLE", True)
+    assert mine.calls == 0
+    # and who has not waited for it may call again
+    assert two.run(KEY, mine).value == {"call": 1}
+
+
+# -- an acquire that is carried out when all is over -----------------------------------------
+
+
+def test_a_ghost_acquire_that_comes_after_it_was_given_back_dies_by_its_lease(
+    worker: Worker, redis_server: RedisServer, line: Proxy, names: dict[str, str]
+) -> None:
+    # given an acquire that is held up, and a call without Redis that fails and is given back
+    one, two = worker(line.url, **QUICK), worker(**QUICK)
+    held = line.hold(script("acquire"))
+    assert isinstance(Caller(one, KEY, Model(error=ProviderUnavailable())).error(), CallFailed)
+    client: Any = redis_server.client()
+    wait_until(lambda: client.hget(names["meta"], "owner") == b"", 5)
+    # when it arrives after all, then nobody knows that the flight is owned
+    held.let_go()
+    wait_until(lambda: client.hget(names["meta"], "owner") != b"", 5)
+    # and who asks now waits for a lease, no longer, and makes the one call that is left to make
+    late = Caller(two, KEY, model := Model())
+    assert late.result().value == {"call": 1}
+    assert late.took_s < DETECT_S + 1.5
+    assert model.calls == 1
+
+
+# -- cancelling a flight against joining it --------------------------------------------------
+
+
+def test_a_flight_that_was_joined_is_not_cancelled(
+    worker: Worker, owner: FlightCoordinator
+) -> None:
+    # given an owner whose last caller has gone, and a follower that came before it says so
+    owned = own(owner)
+    follower = Caller(two := worker(**QUICK), KEY, model := Model())
+    await_following(two)
+    # when it wants to cancel, then it may not, and its end reaches the follower
+    assert owner.abandon(owned) is Ack.JOINED
+    assert beat(owner, owned) == 1
+    assert owner.release(owned) is Ack.OK
+    assert follower.result().value == {"call": 1}
+    assert model.calls == 1
+
+
+def test_who_joins_a_cancelled_flight_begins_a_new_one(
+    worker: Worker, owner: FlightCoordinator
+) -> None:
+    owned = own(owner)
+    assert owner.abandon(owned) is Ack.OK
+    result = worker(**QUICK).run(KEY, model := Model())
+    assert (result.value, result.role) == ({"call": 1}, "owner")
+    assert result.fence > owned.fence
+    # and what the cancelled call might still say is refused
+    assert owner.release(owned) is Ack.STALE
+    assert model.calls == 1
+
+
+def test_a_follower_without_a_lease_notices_that_its_flight_was_cancelled(
+    worker: Worker, redis_server: RedisServer, owner: FlightCoordinator, names: dict[str, str]
+) -> None:
+    # given a follower whose lease is not there, as on a full server
+    owned = own(owner)
+    follower = Caller(two := worker(**STEADY), KEY, model := Model())
+    await_following(two)
+    redis_server.client().delete(names["interest"])
+    # when the flight is cancelled, then it looks again, long before any lease ends, and calls
+    assert owner.abandon(owned) is Ack.OK
+    assert follower.result().value == {"call": 1}
+    assert follower.took_s < 3
+    assert model.calls == 1
+
+
+# -- an owner that dies late in its budget ---------------------------------------------------
+
+
+def test_who_waited_for_an_owner_that_dies_late_is_told_to_come_back_and_the_flight_goes_on(
+    worker: Worker, owner: FlightCoordinator
+) -> None:
+    # given an owner that beats for most of its budget, and then is silent
+    stage = {"timeout_ms": 1_500, "budget_ms": 1_500, "retry_delays_ms": (), "wait_ms": 2_000}
+    two = worker(**QUICK, stages={"default": stage})
+    owned = own(owner)
+    follower = Caller(two, KEY, model := Model(held=True))
+    await_following(two)
+    for _ in range(8):
+        beat(owner, owned)
+        gevent.sleep(0.1)
+    # when its successor's call takes longer than the follower's patience
+    assert model.began.wait(5)
+    error = follower.error()
+    # then the follower is told to come back
+    assert isinstance(error, WaitTimeout)
+    assert (error.status, error.code) == (504, "WAIT_TIMEOUT")
+    assert error.retry_after_s
+    assert error.flight_id == KEY.flight_id
+    # and finds the flight where it was: no other call was made
+    again = Caller(two, KEY, model)
+    model.let_go()
+    assert again.result().value == {"call": 1}
+    assert again.result().fence == model.fences[0] > owned.fence
+    assert model.calls == 1
+
+
+# -- the breaker around coordination opens while leases live ---------------------------------
+
+
+class Broken:
+    """An owner in a worker whose acquires are answered no more, and followers elsewhere."""
+
+    def __init__(self, worker: Worker, line: Proxy) -> None:
+        patient = {"heartbeat_ms": 100, "takeover_detect_ms": 1_500}
+        self.one = worker(line.url, **patient, redis_timeout_ms=100)
+        self.two = worker(**patient)
+        self.model = Model(held=True)
+        self.callers = ask(self.one, KEY, self.model, 2)
+        self.model.began.wait()
+        self.callers += ask(self.two, KEY, self.model, 2)
+        await_following(self.two)
+        self.held = line.plan(Harm.HOLD, script("acquire"), times=None)
+
+    def asks_locally(self, questions: int) -> None:
+        """New questions go on without Redis, each after its acquire was lost."""
+        for number in range(questions):
+            wait_until(lambda: count(self.one, "coordination.up") == 1, 5)
+            key = FlightKey("scoring", "new", number)
+            result = self.one.run(key, Model())
+            assert (result.role, result.fence) == ("local", 0)
+
+    def outlive_a_lease(self) -> None:
+        """Wait for longer than a lease of the owner lives without heartbeats."""
+        gevent.sleep(2.0)
+
+    def check(self) -> None:
+        """The flight was its owner's all the time, and its end passes too."""
+        assert count(self.two, "flight.actions.scoring.owner_takeover") == 0
+        assert self.model.calls == 1
+        self.model.let_go()
+        assert values(self.callers) == [{"call": 1}]
+        assert len({caller.result().fence for caller in self.callers}) == 1
+        assert count(self.one, "flight.ends.scoring.stored") == 1
+
+
+def test_a_breaker_that_opens_over_live_leases_costs_no_owner_its_flight(
+    worker: Worker, line: Proxy
+) -> None:
+    broken = Broken(worker, line)
+    broken.asks_locally(2)
+    broken.outlive_a_lease()
+    broken.check()
+    broken.held.let_go()
+
+
+def test_many_acquires_without_a_reply_hold_up_no_heartbeat(worker: Worker, line: Proxy) -> None:
+    # given so many of them that asking for each in turn would take longer than a lease lives
+    broken = Broken(worker, line)
+    broken.asks_locally(20)
+    broken.outlive_a_lease()
+    broken.check()
+    broken.held.let_go()
+
+
+# -- the table above -------------------------------------------------------------------------
+
+
+def test_the_tests_named_above_are_there() -> None:
+    named = re.findall(r"``(\S+\.py)``\s+(test_\w+)", __doc__ or "")
+    assert len(named) == 8
+    for path, name in named:
+        assert f"\ndef {name}(" in (ROOT / "tests" / path).read_text(), f"{path} has no {name}"
