@@ -16,7 +16,7 @@ NEEDED := flightsvc needs Python 3.11 or newer (make PYTHON=/path/to/python3)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 stop = { echo "$(1)" >&2; exit 1; }
 
-.PHONY: run demo test check verify bench clean clean-build
+.PHONY: run demo test verify check verify bench clean clean-build
 
 run: .venv/.run
 	@exec env _FLIGHTSVC_HINTS=1 $(BIN)/gunicorn -c gunicorn.conf.py wsgi:app
@@ -26,6 +26,11 @@ demo: .venv/.run
 
 test: .venv/.test
 	@exec $(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+
+# the proof in its long form: PROOF_ROUNDS seeds for each random search; PROOF_SEED repeats some
+verify: .venv/.test
+	@exec env PROOF_ROUNDS=$${PROOF_ROUNDS:-5000} \
+	  $(BIN)/python -m pytest -n $(JOBS) --dist load --timeout 7200 tests/proof $(ARGS)
 
 check: .venv/.dev
 	$(BIN)/ruff check .

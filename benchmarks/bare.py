@@ -9,5 +9,5 @@ BODY = b'{"score":70,"logic_ok":true,"missing_points":["a point"],"feedback":"A 
 
 
 @app.post("/v1/interviews/<session_id>/evaluations")
-def evaluate(session_id: str) -> Response:
+def evaluate(session_id: str) -> Response:  # noqa: ARG001
     return Response(BODY, content_type="application/json")

@@ -44,7 +44,7 @@ def http_section(rows: dict[str, tuple[float, float, int]]) -> str:
     lines = [
         "## The same over HTTP, against nginx and Varnish",
         "",
-        "100 callers of one question at once, one model of 1 s, one loader, one run. flightsvc runs",
+        "100 callers of one question at once, a model of 1 s, one loader, one run. flightsvc has",
         "2 gunicorn workers and judges an answer; the others answer from their cache.",
         "",
         "`python -m benchmarks.http_peers`",
@@ -148,8 +148,8 @@ def main() -> None:
     page = [
         "# Benchmarks",
         "",
-        f"flightsvc {__version__} ({revision}), {date.today().isoformat()}, {machine()}; loader, model",
-        "and servers share the cores. Read the ratios: times differ from machine to machine.",
+        f"flightsvc {__version__} ({revision}), {date.today().isoformat()}, {machine()}; loader,",
+        "model and servers share the cores. Read the ratios: times differ from machine to machine.",
         "`make bench` makes this page.",
         "",
         lateness_section(late),

@@ -48,11 +48,13 @@ class WorkerLoop:
     def run(self) -> None:
         """Serve until the worker is no longer wanted; then let what runs end, or hand it on."""
         self._servers = [self._listen(listener) for listener in self._worker.sockets]
-        while self._worker.alive:
-            self._worker.notify()
-            self._look.wait(NOTIFY_S)
-        for server in self._servers:
-            server.close()
+        try:
+            while self._worker.alive:
+                self._worker.notify()
+                self._look.wait(NOTIFY_S)
+        finally:  # also where the master is gone, or there is a hurry
+            for server in self._servers:
+                server.close()
         self._while_connected(LAST_REQUESTS_S)
         self._end(self._drain(), time.monotonic() + self._worker.cfg.graceful_timeout)
 

@@ -14,50 +14,40 @@ from typing import Any
 
 import redis
 import redis.exceptions as upstream
-from gevent.lock import BoundedSemaphore
-from redis.cluster import RedisCluster
 
 from flightsvc.metrics import REDIS_ERRORS, REDIS_TIME, Metrics
 from flightsvc.store import scripts
 from flightsvc.store.errors import StoreError, wrap
+from flightsvc.store.router import Router
 from flightsvc.store.scripts import Verb
-
-#: Longest time in seconds that one blocking read stays in Redis.
-BLOCK_S = 0.5
-
-#: Longest wait in seconds for a command that is under way when the store closes.
-CLOSE_S = 1.0
+from flightsvc.store.server import BLOCK_S as BLOCK_S
 
 Fields = dict[bytes, bytes]
 Entries = list[tuple[bytes, Fields]]
-Client = redis.Redis | RedisCluster
+
+#: Replies within a look that say that this server is not the one to ask.
+_ELSEWHERE = (upstream.AskError, upstream.TryAgainError, upstream.ClusterDownError)
 
 
 class Store:
-    """Scripts, blocking reads and small questions, over two clients of the same Redis.
+    """Scripts, blocking reads and small questions.
 
-    :param commands: for everything that answers at once.
-    :param reads: for blocking reads; its socket timeout lies above ``BLOCK_S``.
-    :param connections: how many commands may be under way at once.
-    :param one_slot_a_read: a blocking read may name streams of one shard only.
+    :param router: the way to the server of each name.
     :param metrics: where command times and errors are counted.
     """
 
-    def __init__(
-        self,
-        commands: Client,
-        reads: Client,
-        *,
-        connections: int,
-        one_slot_a_read: bool,
-        metrics: Metrics,
-    ) -> None:
-        self._commands = commands
-        self._reads = reads
-        self._connections = connections
-        self._places = BoundedSemaphore(connections)
-        self.one_slot_a_read = one_slot_a_read
+    def __init__(self, router: Router, metrics: Metrics) -> None:
+        self._router = router
         self._metrics = metrics
+
+    @property
+    def one_slot_a_read(self) -> bool:
+        """Whether a blocking read may name streams of one shard only."""
+        return self._router.one_slot_a_read
+
+    def server_of(self, name: str) -> str:
+        """The server that has a name now; empty where there is only one, or it is not known."""
+        return self._router.server_of(name)
 
     def run(self, verb: Verb, keys: Sequence[str], args: Sequence[str | bytes | int]) -> Any:
         """Run a script.
@@ -65,20 +55,18 @@ class Store:
         :returns: its reply, strings as bytes.
         :raises StoreError: if it was refused, or its reply did not come.
         """
-        words: Any = (*keys, *args)
-        with self._places:
+
+        def job(client: redis.Redis) -> Any:
             began = time.perf_counter()
             try:
-                try:
-                    return self._commands.evalsha(scripts.sha1(verb.name), len(keys), *words)
-                except upstream.NoScriptError:
-                    # not EVALSHA after SCRIPT LOAD: a flush may come between the two
-                    source: Any = scripts.source(verb.name)
-                    return self._commands.eval(source, len(keys), *words)
-            except (upstream.RedisError, OSError) as error:
-                raise self._counted(wrap(error)) from error
+                return _script(client, verb, keys, args)
             finally:
                 self._metrics.time(REDIS_TIME, time.perf_counter() - began, verb=verb.name)
+
+        try:
+            return self._router.command(keys[0], job)
+        except (upstream.RedisError, OSError) as error:
+            raise self._counted(wrap(error)) from error
 
     def read(self, cursors: Mapping[str, str]) -> list[tuple[str, Entries]]:
         """Block until one of the streams has entries after its cursor, at most ``BLOCK_S``.
@@ -88,7 +76,10 @@ class Store:
         """
         try:
             streams: dict[Any, Any] = dict(cursors)
-            reply: Any = self._reads.xread(streams, count=256, block=int(BLOCK_S * 1000))
+            reply: Any = self._router.read(
+                next(iter(cursors)),
+                lambda client: client.xread(streams, count=256, block=int(BLOCK_S * 1000)),
+            )
         except (upstream.RedisError, OSError) as error:
             raise self._counted(wrap(error)) from error
         return [(name.decode(), entries) for name, entries in reply or ()]
@@ -101,13 +92,21 @@ class Store:
             then what can be read after the cursor.
         :raises StoreError: if Redis could not be asked.
         """
-        try:
-            with self._reads.pipeline(transaction=False) as pipe:
+
+        def job(client: redis.Redis) -> list[Any]:
+            with client.pipeline(transaction=False) as pipe:
                 for name, cursor in cursors.items():
                     # in this order: what the first line counts, the second must deliver
                     pipe.xinfo_stream(name)
                     pipe.xread({name: cursor})
-                replies: list[Any] = pipe.execute(raise_on_error=False)
+                found: list[Any] = pipe.execute(raise_on_error=False)
+            for reply in found:
+                if isinstance(reply, _ELSEWHERE):
+                    raise reply
+            return found
+
+        try:
+            replies = self._router.read(next(iter(cursors)), job)
         except (upstream.RedisError, OSError) as error:
             raise self._counted(wrap(error)) from error
         return [
@@ -116,34 +115,41 @@ class Store:
         ]
 
     def eviction_policy(self) -> str | None:
-        """The server's ``maxmemory-policy``; None where it may not be read.
+        """The servers' ``maxmemory-policy``: one that evicts, if one does; None if not told.
 
         :raises StoreError: if Redis could not be asked.
         """
+        policies: set[str] = set()
         try:
-            # not among the commands: what is asked once takes no place from the flights
-            info = self._reads.info("memory")
+            for server in self._router.servers():
+                # not among the commands: what is asked once takes no place from the flights
+                info: Any = server.read(lambda client: client.info("memory"))
+                policies.add(str(info.get("maxmemory_policy") or ""))
         except upstream.ResponseError:
             return None
         except (upstream.RedisError, OSError) as error:
             raise wrap(error) from error
-        return str(info.get("maxmemory_policy") or "") or None
+        return max(policies - {"", "noeviction"}, default=None) or max(policies) or None
 
     def close(self) -> None:
         """Close every connection, when the commands that are under way have ended."""
-        # one that is closed under a reading greenlet raises what no caller expects
-        held = sum(self._places.acquire(timeout=CLOSE_S) for _ in range(self._connections))
-        for _ in range(held):
-            self._places.release()
-        for client in (self._commands, self._reads):
-            if isinstance(client, RedisCluster):
-                client.close()
-            else:  # its own close() leaves a pool alone that was handed to it
-                client.connection_pool.disconnect()
+        self._router.close()
 
     def _counted(self, error: StoreError) -> StoreError:
         self._metrics.count(REDIS_ERRORS, kind=error.kind)
         return error
+
+
+def _script(
+    client: redis.Redis, verb: Verb, keys: Sequence[str], args: Sequence[str | bytes | int]
+) -> Any:
+    words: Any = (*keys, *args)
+    try:
+        return client.evalsha(scripts.sha1(verb.name), len(keys), *words)
+    except upstream.NoScriptError:
+        # not EVALSHA after SCRIPT LOAD: a flush may come between the two
+        source: Any = scripts.source(verb.name)
+        return client.eval(source, len(keys), *words)
 
 
 def _last_id(info: Any) -> str | None:

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from flightsvc.model_server.process import ModelServerProcess
-from tests.faults.nodes import Node, Pair, Question
+from tests.faults.nodes import Pair
 from tests.faults.proxy import Proxy
-from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 
@@ -20,15 +19,7 @@ class LinePair(Pair):
     def recover(self) -> None:
         """End all harm, and wait until both nodes are as good as new."""
         self.line.heal()
-        self.await_complete()
-        for node in self.nodes:
-            self.await_redis(node, "ok")
-            # its worker has used every script of a new flight, so that Redis knows them
-            assert node.answer(Question("warm")).status == 200
-
-    def await_redis(self, node: Node, state: str, within_s: float = 15) -> None:
-        """Wait until a node says so of its Redis."""
-        wait_until(lambda: node.readiness()[2] == state, within_s)
+        self.warm()
 
 
 @contextmanager

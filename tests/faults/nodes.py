@@ -195,6 +195,7 @@ class Pair:
     ) -> None:
         self.redis = redis
         self.model = model
+        self.mode = mode
         self.namespace = "t-" + os.urandom(6).hex()
         self.metrics = Receiver()
         everywhere = {**self._settings(mode), **(env or {})}
@@ -246,12 +247,16 @@ class Pair:
 
     def waiting(self, node: Node) -> float:
         """How many callers wait in a node, as it last said."""
-        last: dict[str, float] = {}
+        return self.last(node, "flight.waiters")
+
+    def last(self, node: Node, gauge: str) -> float:
+        """What a node's workers last said of a gauge, together."""
+        said: dict[str, float] = {}
         for line in self.metrics.lines:
             name, _, rest = line.partition(":")
-            if name.startswith(f"{node.name}.flight.waiters."):
-                last[name] = float(rest.split("|")[0])
-        return sum(last.values())
+            if name.startswith(f"{node.name}.{gauge}."):
+                said[name] = float(rest.split("|")[0])
+        return sum(said.values())
 
     def counted(self, node: Node, name: str) -> float:
         """A counter of all of a node's workers."""
@@ -265,6 +270,17 @@ class Pair:
             (int(entry.partition(b"-")[0]), fields[b"kind"].decode(), int(fields[b"fence"]))
             for entry, fields in found
         ]
+
+    def await_redis(self, node: Node, state: str, within_s: float = 15) -> None:
+        """Wait until a node says so of its Redis."""
+        wait_until(lambda: node.readiness()[2] == state, within_s)
+
+    def warm(self) -> None:
+        """Wait until both nodes are as good as new, and have used the scripts of a flight."""
+        self.await_complete()
+        for node in self.nodes:
+            self.await_redis(node, "ok")
+            assert node.answer(Question("warm")).status == 200
 
     def without_ttl(self) -> list[bytes]:
         """The names that would stay for ever, but for those that should."""

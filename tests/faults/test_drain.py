@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from signal import SIGINT, SIGQUIT, SIGTERM, Signals
+from signal import SIGINT, SIGKILL, SIGQUIT, SIGTERM, Signals
 
 import pytest
 
@@ -116,6 +116,39 @@ def test_h13_work_that_does_not_fit_is_handed_on_before_the_master_kills(
     # it is no attempt that failed
     shown = pair.b.service.get(f"/v1/flights/{question.flight_id}").json()
     assert (shown["state"], shown["ownerships"]) == ("SUCCEEDED", 1)
+
+
+def test_h13_a_stop_does_not_wait_for_a_redis_that_is_frozen(
+    own_redis: RedisServer, model: ModelServerProcess
+) -> None:
+    flying, alone = Question("flying"), Question("alone")
+    model.script([flying.rule(gate="never"), alone.rule(gate="never")])
+    with Pair(own_redis, model) as pair:
+        askers = pair.a.ask(flying, 3)
+        pair.await_calls(flying)
+        own_redis.freeze()
+        askers += pair.a.ask(alone, 3)
+        pair.await_calls(alone)
+        os.kill(pair.a.service.pid, SIGTERM)
+        assert codes(askers) == DRAINING
+        end(pair)
+        own_redis.thaw()
+        assert (pair.calls(flying), pair.calls(alone)) == (1, 1)
+
+
+def test_h13_a_master_that_is_killed_costs_no_caller(pair: Pair, question: Question) -> None:
+    mine = pair.a.ask(question, 3)
+    pair.await_calls(question)
+    worker = pair.a.pid
+    os.kill(pair.a.service.pid, SIGKILL)
+    # its worker notices within a second, and takes no more requests
+    wait_until(lambda: "Parent changed" in pair.a.service.log(), 5)
+    late = pair.a.ask(question)[0]
+    assert isinstance(late.error(2), OSError)
+    pair.model.open_gate("first")
+    assert len(bodies(mine)) == 1
+    wait_until(lambda: not alive(worker), 5)
+    assert pair.calls(question) == 1
 
 
 def test_h13_one_worker_is_told_to_stop_and_the_other_callers_go_on(

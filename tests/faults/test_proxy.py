@@ -201,11 +201,11 @@ def test_replies_alone_can_be_silent(proxy: Proxy, client: Any, redis_server: Re
 
 
 def test_connections_are_reset_and_new_ones_taken(proxy: Proxy, client: Any) -> None:
-    reading = gevent.spawn(client.xread, {"t-nothing": "0"}, block=10_000)
-    wait_until(lambda: proxy.links == 1, 2)
-    assert proxy.reset() == 1
+    ping = proxy.plan(Harm.HOLD_REPLY, command("ping"))
+    ping.met.rawlink(lambda _: proxy.reset())
     with pytest.raises(redis.ConnectionError):
-        reading.get(timeout=2)
+        client.ping()
+    ping.let_go()
     assert client.ping()
     assert proxy.links == 1
 

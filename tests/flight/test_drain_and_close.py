@@ -12,9 +12,9 @@ from flightsvc.errors import Draining
 from flightsvc.flight import FlightKey, SingleFlight
 from flightsvc.settings import Settings
 from flightsvc.store.scripts import source
+from tests.faults.proxy import Proxy
 from tests.flight.conftest import Worker
 from tests.flight.flying import Caller, Model, ask, await_following, count, roles, values
-from tests.flight.wire import Wire
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 
@@ -116,10 +116,11 @@ def test_a_draining_worker_does_not_take_over(worker: Worker) -> None:
     assert model.calls == 1
 
 
+@pytest.mark.one_server
 def test_an_ownership_that_comes_after_the_drain_is_given_back(
     worker: Worker, redis_server: RedisServer
 ) -> None:
-    with Wire(redis_server) as wire:
+    with Proxy(redis_server) as wire:
         one, two = worker(url=wire.url), worker()
         one.run(FlightKey("scoring", "warm"), Model())
         # given a question that is on its way to Redis when the worker begins to stop
@@ -162,10 +163,11 @@ def test_drain_and_close_can_be_repeated(worker: Worker) -> None:
     one.close()
 
 
+@pytest.mark.one_server
 def test_a_worker_that_closes_while_it_beats_says_nothing(
     worker: Worker, redis_server: RedisServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Wire(redis_server) as wire:
+    with Proxy(redis_server) as wire:
         one = worker(url=wire.url, heartbeat_ms=50)
         caller = Caller(one, KEY, Model(held=True))
         wait_until(lambda: count(one, "redis.time.beat") >= 1)
@@ -178,6 +180,7 @@ def test_a_worker_that_closes_while_it_beats_says_nothing(
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.one_server
 def test_a_worker_that_only_waits_closes_at_once_and_leaves_nothing(
     worker: Worker,
     redis_server: RedisServer,

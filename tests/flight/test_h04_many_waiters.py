@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from flightsvc.flight import FlightKey
 from tests.flight.conftest import Worker
 from tests.flight.flying import STEADY, Model, ask, await_following, count, roles, values
@@ -20,6 +22,7 @@ def connections(server: RedisServer, name: str) -> int:
     return sum(1 for client in clients if client["name"] == name)
 
 
+@pytest.mark.one_server
 def test_h04_fifty_followers_and_their_owner_in_one_worker(
     worker: Worker, redis_server: RedisServer, namespace: str
 ) -> None:
@@ -45,6 +48,7 @@ def test_h04_fifty_followers_and_their_owner_in_one_worker(
     assert count(one, "redis.time.acquire") == 1
 
 
+@pytest.mark.one_server
 def test_h04_followers_of_many_flights_share_one_reader(
     worker: Worker, redis_server: RedisServer, namespace: str
 ) -> None:

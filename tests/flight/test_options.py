@@ -24,14 +24,15 @@ STORABLE: list[Any] = [b"", b"\x00\xff" * 3_000, "", "语" * 2_000, None, 0, 1.5
 @pytest.mark.parametrize("value", STORABLE, ids=lambda v: repr(v)[:20])
 def test_a_value_comes_back_as_it_was_by_every_way(worker: Worker, value: Any) -> None:
     one, two = worker(), worker()
-    go = Event()
+    began, go = Event(), Event()
 
     def call(ctx: FlightContext) -> Any:
+        began.set()
         go.wait()
         return value
 
     callers = ask(one, KEY, call)
-    gevent.idle()
+    assert began.wait(5)
     callers += ask(two, KEY, call)
     await_following(two)
     go.set()

@@ -10,9 +10,9 @@ import pytest
 from flightsvc.errors import CallFailed, CoordinationUnavailable, SettingsError
 from flightsvc.flight import FlightKey, SingleFlight
 from flightsvc.settings import Settings
+from tests.faults.proxy import Proxy
 from tests.flight.conftest import Worker
 from tests.flight.flying import STEADY, Caller, Model, ask, await_following, count, roles, values
-from tests.flight.wire import Wire
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 
@@ -162,7 +162,7 @@ def test_a_flight_cannot_be_looked_at_without_redis(
 def test_a_follower_that_is_cut_off_for_a_moment_makes_no_call(
     worker: Worker, own_redis: RedisServer
 ) -> None:
-    with Wire(own_redis) as wire:
+    with Proxy(own_redis) as wire:
         one, two = worker(url=own_redis.url, **STEADY), worker(url=wire.url, **STEADY)
         model = Model(held=True)
         callers = ask(one, KEY, model)
@@ -182,7 +182,7 @@ def test_a_follower_that_is_cut_off_for_a_moment_makes_no_call(
 def test_an_owner_that_is_cut_off_for_a_moment_keeps_its_flight(
     worker: Worker, own_redis: RedisServer
 ) -> None:
-    with Wire(own_redis) as wire:
+    with Proxy(own_redis) as wire:
         one, two = worker(url=wire.url, **STEADY), worker(url=own_redis.url, **STEADY)
         model = Model(held=True)
         callers = ask(one, KEY, model)

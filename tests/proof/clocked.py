@@ -15,7 +15,10 @@ from typing import Any
 from redis.exceptions import NoScriptError
 
 from flightsvc.metrics import Metrics
+from flightsvc.settings import Settings
+from flightsvc.settings.redis_url import parse_redis_url
 from flightsvc.store import Store, Verb, scripts
+from flightsvc.store.single import single_server
 from tests.support.redis_server import RedisServer
 
 #: Where the copies find the time: seconds and microseconds, as ``TIME`` gives them.
@@ -44,9 +47,7 @@ class ClockedStore(Store):
 
     def __init__(self, server: RedisServer) -> None:
         self.client: Any = server.client()
-        super().__init__(
-            self.client, self.client, connections=1, one_slot_a_read=False, metrics=Metrics.off()
-        )
+        super().__init__(single_server(Settings(), parse_redis_url(server.url)), Metrics.off())
 
     def set_clock(self, us: int) -> None:
         """Set the time, in microseconds."""

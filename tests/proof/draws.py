@@ -13,6 +13,8 @@ WORKERS = 3
 WORKER = st.integers(0, WORKERS - 1)
 #: an index from the end of a list: 0 is the newest
 PICK = st.one_of(st.just(0), st.integers(0, 5))
+#: whether an owner is silent for too long before somebody asks
+SILENT = st.sampled_from([False, False, True])
 FLIGHT = st.integers(0, FLIGHTS - 1)
 #: how a write may differ from what its owner would send
 TWIST = st.sampled_from([*[""] * 12, "token", "fence up", "fence down"])

@@ -12,16 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from flightsvc.flight.coordinator import Ask, Ownership, Replayed
 from flightsvc.flight.state import Action
 from tests.proof.deciding import Question, Told
-from tests.proof.draws import (
-    ASIDES,
-    FLIGHT,
-    MOMENTS,
-    PICK,
-    TWIST,
-    WORKER,
-    WORKERS,
-    WRITES,
-)
+from tests.proof.draws import ASIDES, FLIGHT, MOMENTS, PICK, SILENT, TWIST, WORKER, WORKERS, WRITES
 from tests.proof.lockstep import FLIGHTS, Lockstep
 from tests.proof.promises import Promises
 from tests.proof.world import DETECT
@@ -64,7 +55,7 @@ class Machine(RuleBasedStateMachine):
 
     # -- asking ------------------------------------------------------------------------------
 
-    @rule(worker=WORKER, flight=FLIGHT, silent=st.booleans())
+    @rule(worker=WORKER, flight=FLIGHT, silent=SILENT)
     def another_asks(self, worker: int, flight: int, silent: bool) -> None:
         """A new asker; perhaps after the owner was silent for too long."""
         if silent:
@@ -77,7 +68,7 @@ class Machine(RuleBasedStateMachine):
         replay=st.sampled_from([True, True, False]),
         may_own=st.sampled_from([True, True, True, False]),
         digest=st.sampled_from(["", "", "", "", "other"]),
-        waited=st.one_of(st.none(), st.none(), PICK),
+        waited=st.one_of(st.none(), PICK),
     )
     def ask(self, pick: int, replay: bool, may_own: bool, digest: str, waited: int | None) -> None:
         asker = _picked(self.askers, pick)

@@ -138,6 +138,46 @@ def test_a_ghost_acquire_that_comes_after_it_was_given_back_dies_by_its_lease(
     assert model.calls == 1
 
 
+# -- an owner that hears of its loss only at its end ----------------------------------------
+
+
+def test_an_owner_whose_end_is_refused_publishes_nothing(
+    worker: Worker, line: Proxy, names: dict[str, str], redis_server: RedisServer
+) -> None:
+    # given an owner whose heartbeats are held up, so that it is replaced and does not know it
+    one, two = worker(line.url, **QUICK), worker(**QUICK)
+    mine = ask(one, KEY, old := Model(held=True, value="the old owner's"), 2)
+    old.began.wait()
+    line.plan(Harm.HOLD, script("beat"), times=None)
+    new = Caller(two, KEY, Model(value="the successor's"))
+    successor = new.result()
+    # when its call ends, then its own callers have the successor's answer, and so has Redis
+    old.let_go()
+    assert values(mine) == ["the successor's"]
+    assert {caller.result().fence for caller in mine} == {successor.fence}
+    assert (old.calls, old.ended) == (1, 1)
+    assert count(one, "flight.lost.scoring.stale") == 1
+    assert redis_server.client().hget(names["meta"], "fence") == str(successor.fence).encode()
+    line.heal()
+
+
+def test_a_call_that_failed_while_its_flight_was_lost_is_not_repeated(
+    worker: Worker, redis_server: RedisServer, names: dict[str, str]
+) -> None:
+    # given an owner that does not know yet that Redis lost its flight
+    quiet = {"heartbeat_ms": 10_000, "takeover_detect_ms": 30_000}
+    callers = ask(worker(**quiet), KEY, model := Model(held=True, error=ProviderUnavailable()), 2)
+    model.began.wait()
+    redis_server.client().delete(*names.values())
+    # when its call fails
+    model.let_go()
+    for caller in callers:
+        assert isinstance(caller.error(), CallFailed)
+    # then it was the only one, and Redis knows how it ended
+    assert model.calls == 1
+    assert redis_server.client().hget(names["meta"], "code") == b"PROVIDER_UNAVAILABLE"
+
+
 # -- cancelling a flight against joining it --------------------------------------------------
 
 
@@ -219,7 +259,10 @@ def test_who_waited_for_an_owner_that_dies_late_is_told_to_come_back_and_the_fli
 
 
 class Broken:
-    """An owner in a worker whose acquires are answered no more, and followers elsewhere."""
+    """An owner in a worker whose acquires are answered no more, and followers elsewhere.
+
+    Nor are its probes: only heartbeats and ends get through.
+    """
 
     def __init__(self, worker: Worker, line: Proxy) -> None:
         patient = {"heartbeat_ms": 100, "takeover_detect_ms": 1_500}
@@ -230,7 +273,9 @@ class Broken:
         self.model.began.wait()
         self.callers += ask(self.two, KEY, self.model, 2)
         await_following(self.two)
-        self.held = line.plan(Harm.HOLD, script("acquire"), times=None)
+        for verb in ("acquire", "wake"):
+            line.plan(Harm.HOLD, script(verb), times=None)
+        self.line = line
 
     def asks_locally(self, questions: int) -> None:
         """New questions go on without Redis, each after its acquire was lost."""
@@ -252,6 +297,7 @@ class Broken:
         assert values(self.callers) == [{"call": 1}]
         assert len({caller.result().fence for caller in self.callers}) == 1
         assert count(self.one, "flight.ends.scoring.stored") == 1
+        self.line.heal()
 
 
 def test_a_breaker_that_opens_over_live_leases_costs_no_owner_its_flight(
@@ -261,7 +307,6 @@ def test_a_breaker_that_opens_over_live_leases_costs_no_owner_its_flight(
     broken.asks_locally(2)
     broken.outlive_a_lease()
     broken.check()
-    broken.held.let_go()
 
 
 def test_many_acquires_without_a_reply_hold_up_no_heartbeat(worker: Worker, line: Proxy) -> None:
@@ -270,7 +315,6 @@ def test_many_acquires_without_a_reply_hold_up_no_heartbeat(worker: Worker, line
     broken.asks_locally(20)
     broken.outlive_a_lease()
     broken.check()
-    broken.held.let_go()
 
 
 # -- the table above -------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from flightsvc.store import scripts
 from tests.proof.clocked import clocked
-from tests.proof.effort import first_seed, rounds
+from tests.proof.effort import SHRINK, first_seed, rounds
 from tests.proof.machine import Machine
 from tests.support.redis_server import RedisServer
 
@@ -41,7 +41,7 @@ def _search(server: RedisServer, number: int, runs: int) -> None:
         database=None,
         print_blob=True,
         suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate, Phase.shrink],
+        phases=[Phase.generate, Phase.shrink] if SHRINK else [Phase.generate],
     )
 
     def machine() -> Machine:
