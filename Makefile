@@ -16,7 +16,7 @@ NEEDED := flightsvc needs Python 3.11 or newer (make PYTHON=/path/to/python3)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 stop = { echo "$(1)" >&2; exit 1; }
 
-.PHONY: run demo test verify check verify bench clean clean-build
+.PHONY: run demo test check verify bench clean clean-build
 
 run: .venv/.run
 	@exec env _FLIGHTSVC_HINTS=1 $(BIN)/gunicorn -c gunicorn.conf.py wsgi:app

@@ -6,6 +6,7 @@ the app is made in gunicorn's master, and its workers must not share the master'
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -172,14 +173,14 @@ class FlightSvc:
 
         Returns when nothing runs any more, or the time is over.
 
-        :param grace_s: time in s that running work is given; None: GRACE_S. Given while it drains
-            already, less time cuts it short.
+        :param grace_s: time in s that running work is given at most; None, or more: GRACE_S.
+            Less time cuts a draining short that goes on already.
         """
         self._left_pid = os.getpid()
         worker = self._worker
         if worker is None or worker.pid != self._left_pid:
             return
-        grace_s = self.settings.grace_s if grace_s is None else grace_s
+        grace_s = min(self.settings.grace_s, math.inf if grace_s is None else grace_s)
         limit = time.monotonic() + grace_s
         worker.flights.drain(grace_s)
         while worker.in_flight() and time.monotonic() < limit:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import gevent
@@ -117,21 +118,14 @@ class CoordinationHealth:
         return self._check(self._in_use())
 
     def look_once(self) -> None:
-        """At the first use, warn of a server that may throw flights away."""
+        """At the first use, warn of a server that is too old, or may throw flights away."""
         if self._look is None:
-            self._look = gevent.spawn(self._warn_of_eviction)
+            self._look = gevent.spawn(self._warn)
 
-    def _warn_of_eviction(self) -> None:
-        try:
-            policy = self._store.eviction_policy()
-        except StoreError:
-            return  # it is warned of anyway
-        if policy not in (None, "noeviction"):
-            log.warning(
-                "Redis's maxmemory-policy is %s: a full server would evict flights in the air, "
-                "and their calls would be repeated; set it to noeviction",
-                policy,
-            )
+    def _warn(self) -> None:
+        with suppress(StoreError):  # that one is warned of anyway
+            for complaint in self._store.complaints():
+                log.warning("%s", complaint)
 
     def close(self) -> None:
         """Stop probing."""

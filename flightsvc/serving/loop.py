@@ -22,17 +22,21 @@ NOTIFY_S = 1.0
 LAST_REQUESTS_S = 1.0
 #: longest time in s that answers may take on their way out
 LAST_ANSWERS_S = 1.0
+#: time in s that flights need to be handed on, and a worker to close what it has, before its
+#: master kills it
+RELEASE_S, CLOSE_S = 0.5, 2.5
 
 
 class WorkerLoop:
     """Serves like :meth:`GeventWorker.run`, but stops accepting as soon as it is told to.
 
     :param worker: whose sockets it serves.
-    :param drain: begins to drain this process; returns what ends when nothing runs any more.
+    :param drain: begins to drain this process within a time in s; returns what ends when nothing
+        runs any more.
     """
 
     def __init__(
-        self, worker: Worker, drain: Callable[[], Sequence[gevent.Greenlet[..., Any]]]
+        self, worker: Worker, drain: Callable[[float], Sequence[gevent.Greenlet[..., Any]]]
     ) -> None:
         self._worker = worker
         self._drain = drain
@@ -55,8 +59,9 @@ class WorkerLoop:
         finally:  # also where the master is gone, or there is a hurry
             for server in self._servers:
                 server.close()
+        limit = time.monotonic() + self._worker.cfg.graceful_timeout - CLOSE_S
         self._while_connected(LAST_REQUESTS_S)
-        self._end(self._drain(), time.monotonic() + self._worker.cfg.graceful_timeout)
+        self._end(self._drain(max(0.0, limit - RELEASE_S - time.monotonic())), limit)
 
     def look_up(self) -> None:
         """See at once whether the worker is still wanted."""

@@ -65,8 +65,8 @@ def worker_exit(arbiter: Arbiter, worker: Worker) -> None:
 def begin_drain(grace_s: float | None = None) -> list[gevent.Greenlet[..., Any]]:
     """Take no new flights from now on; returns at once.
 
-    :param grace_s: time in s for what runs; None: as the settings say, once. Given again, it cuts
-        short what drains already.
+    :param grace_s: time in s for what runs, at most what the settings say; None: that, once.
+        Less time cuts a draining short that goes on already.
     :returns: what drains; each ends when nothing runs any more, or its time is over.
     """
     module = _app_module()

@@ -9,7 +9,7 @@ ask again, and with what token, is for the protocol to say.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import redis
@@ -21,6 +21,9 @@ from flightsvc.store.errors import StoreError, wrap
 from flightsvc.store.router import Router
 from flightsvc.store.scripts import Verb
 from flightsvc.store.server import BLOCK_S as BLOCK_S
+
+#: the oldest Redis whose scripts may have flags
+OLDEST = "7.0"
 
 Fields = dict[bytes, bytes]
 Entries = list[tuple[bytes, Fields]]
@@ -114,22 +117,22 @@ class Store:
             for name, info, found in zip(cursors, replies[::2], replies[1::2], strict=True)
         ]
 
-    def eviction_policy(self) -> str | None:
-        """The servers' ``maxmemory-policy``: one that evicts, if one does; None if not told.
+    def complaints(self) -> list[str]:
+        """What makes the servers unfit, a sentence each; nothing where they may not tell.
 
         :raises StoreError: if Redis could not be asked.
         """
-        policies: set[str] = set()
+        found: dict[str, None] = {}
         try:
             for server in self._router.servers():
                 # not among the commands: what is asked once takes no place from the flights
-                info: Any = server.read(lambda client: client.info("memory"))
-                policies.add(str(info.get("maxmemory_policy") or ""))
+                about: Any = server.read(lambda client: client.info())
+                found |= dict.fromkeys(_complaints(about))
         except upstream.ResponseError:
-            return None
+            pass
         except (upstream.RedisError, OSError) as error:
             raise wrap(error) from error
-        return max(policies - {"", "noeviction"}, default=None) or max(policies) or None
+        return list(found)
 
     def close(self) -> None:
         """Close every connection, when the commands that are under way have ended."""
@@ -138,6 +141,26 @@ class Store:
     def _counted(self, error: StoreError) -> StoreError:
         self._metrics.count(REDIS_ERRORS, kind=error.kind)
         return error
+
+
+def _complaints(about: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with a server, by its INFO."""
+    version = str(about.get("redis_version", OLDEST))
+    if _parts(version) < _parts(OLDEST):
+        yield (
+            f"Redis {version} is too old: its scripts do not know flags, so heartbeats fail and "
+            f"running calls are repeated; use Redis {OLDEST} or newer, or Valkey"
+        )
+    policy = about.get("maxmemory_policy") or "noeviction"
+    if policy != "noeviction":
+        yield (
+            f"Redis's maxmemory-policy is {policy}: a full server would evict flights in the air, "
+            f"and their calls would be repeated; set it to noeviction"
+        )
+
+
+def _parts(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")[:2] if part.isdigit()]
 
 
 def _script(

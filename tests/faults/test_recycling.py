@@ -20,7 +20,9 @@ MODEL_S = 0.3
 
 @pytest.fixture(scope="module")
 def nodes(redis_server: RedisServer, model_server: ModelServerProcess) -> Iterator[Pair]:
-    with Pair(redis_server, model_server, workers=(2, 2)) as pair:
+    # the old workers keep their callers until the new ones have started, also on a slow machine
+    patient = {"FLIGHTSVC_GRACE_S": "20"}
+    with Pair(redis_server, model_server, workers=(2, 2), env=patient) as pair:
         yield pair
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import time
@@ -19,9 +18,8 @@ from flightsvc.flight import verbs
 from tests.faults.incident import Harm
 from tests.faults.proxy import Proxy
 from tests.faults.resp import script
-from tests.processes import run_python
+from tests.proof.handle import Worker
 from tests.proof.history import Entry, Journal, read
-from tests.proof.worker import PROGRAM
 from tests.support.redis_server import RedisServer
 
 WORKERS = 3
@@ -31,55 +29,6 @@ SETTINGS: dict[str, Any] = {
     "redis_timeout_ms": 100,
     "stages": {"default": {"timeout_ms": 1_500, "budget_ms": 1_500, "retry_delays_ms": []}},
 }
-#: Longest time in seconds in which a worker says what it was asked to say.
-PATIENCE_S = 30.0
-
-
-class Worker:
-    """One worker's process, and its line to Redis.
-
-    :param name: in the history.
-    """
-
-    def __init__(
-        self, proxy: Proxy, name: str, folder: Path, seed: int, options: list[str]
-    ) -> None:
-        self.name = name
-        self.frozen = False
-        words = [name, proxy.url, str(folder / f"{name}.jsonl"), str(seed), *options]
-        self._process = run_python(PROGRAM, *words)
-        self._said: list[str] = []
-        self._reader = gevent.spawn(self._read)
-
-    @property
-    def alive(self) -> bool:
-        return self._process.poll() is None
-
-    def tell(self, line: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-
-    def hears(self, what: str) -> None:
-        """Wait until it has said something."""
-        until = time.monotonic() + PATIENCE_S
-        while what not in self._said:
-            assert self.alive, f"{self.name} ended by itself"
-            assert time.monotonic() < until, f"{self.name} does not say {what!r}"
-            gevent.sleep(0.01)
-
-    def signal(self, number: signal.Signals) -> None:
-        os.kill(self._process.pid, number)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._reader.kill()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._said.append(line.strip())
 
 
 class Chaos:
@@ -225,7 +174,7 @@ class Chaos:
     def _start(self, number: int) -> Worker:
         self._started += 1
         name, seed = f"w{number}.{self._started}", self._seed * 1000 + self._started
-        return Worker(self._proxies[number], name, self._folder, seed, self._options)
+        return Worker(self._proxies[number].url, name, self._folder, seed, self._options)
 
     def _note(self, what: str, worker: str = "") -> None:
         self._journal.write("fault", got=what, worker=worker)

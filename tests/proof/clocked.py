@@ -49,6 +49,10 @@ class ClockedStore(Store):
         self.client: Any = server.client()
         super().__init__(single_server(Settings(), parse_redis_url(server.url)), Metrics.off())
 
+    def close(self) -> None:
+        super().close()
+        self.client.close()
+
     def set_clock(self, us: int) -> None:
         """Set the time, in microseconds."""
         self.client.hset(CLOCK, mapping={"s": us // 1_000_000, "us": us % 1_000_000})

@@ -47,6 +47,7 @@ H12 = "test_h12_not_the_owner.py"
 WRITES_OF_OTHERS = f"{H12}::test_h12_writes_of_others_are_refused"
 SENT_TWICE = "test_writes.py::test_a_write_sent_twice_changes_nothing_twice"
 INTERLEAVINGS = "proof/test_interleavings.py"
+LIVE_LEASES = "proof/test_live_leases.py"
 H03 = "flight/test_h01_h03_waiting.py"
 
 MUTANTS: dict[str, Mutant] = {
@@ -193,7 +194,7 @@ MUTANTS: dict[str, Mutant] = {
         "flight/heartbeat",
         "                self.beat_all()\n",
         "                if self._health.up:\n                    self.beat_all()\n",
-        f"{INTERLEAVINGS}::test_a_breaker_that_opens_over_live_leases_costs_no_owner_its_flight",
+        f"{LIVE_LEASES}::test_a_breaker_that_opens_over_live_leases_costs_no_owner_its_flight",
     ),
     "acquires without a reply that nobody settles": code(
         "flight/distributed",

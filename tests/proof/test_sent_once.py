@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from flightsvc.flight import FlightKey
 from tests.faults.incident import Harm
 from tests.faults.proxy import Proxy
 from tests.faults.resp import script
 from tests.flight.conftest import Worker
 from tests.flight.flying import Model
-from tests.support.redis_server import RedisServer
+from tests.proof.steps import KEY
 
-KEY = FlightKey("scoring", "s1", "an answer")
 #: no heartbeat comes while these tests last
 QUIET = {"heartbeat_ms": 30_000, "takeover_detect_ms": 60_000, "redis_timeout_ms": 100}
-
-
-@pytest.fixture
-def line(redis_server: RedisServer) -> Iterator[Proxy]:
-    """A line to the server on which requests can be harmed."""
-    with Proxy(redis_server, tcp=False) as proxy:
-        yield proxy
 
 
 @pytest.mark.parametrize("harm", [Harm.HOLD, Harm.SWALLOW, Harm.HOLD_REPLY, Harm.SWALLOW_REPLY])

@@ -49,11 +49,12 @@ def own_cluster() -> Iterator[RedisClusterServers]:
 
 @pytest.fixture
 def store() -> Iterator[Callable[..., Store]]:
-    """Makes stores: ``store(url, redis_timeout_ms=…)``."""
+    """Makes stores: ``store(url, redis_timeout_ms=…)``; patient ones if not told otherwise."""
     made: list[Store] = []
 
     def make(url: str, **settings: Any) -> Store:
-        made.append(open_store(Settings.checked(redis_url=url, **settings), Metrics.off()))
+        given = {"redis_timeout_ms": 2_000, **settings}
+        made.append(open_store(Settings.checked(redis_url=url, **given), Metrics.off()))
         return made[-1]
 
     yield make

@@ -17,8 +17,13 @@ from tests.support.redis_node import RedisNode
 from tests.topology.conftest import Servers, servers_of
 
 KEY = FlightKey("scoring", "s1", "an answer")
-#: frequent heartbeats, and the default patience, which is more than a failover takes here
-STEADY: dict[str, Any] = {"heartbeat_ms": 200, "takeover_detect_ms": 6_000}
+#: frequent heartbeats, time-outs that only a frozen server meets, and the default patience, which
+#: is more than a failover takes here
+STEADY: dict[str, Any] = {
+    "heartbeat_ms": 200,
+    "redis_timeout_ms": 600,
+    "takeover_detect_ms": 6_000,
+}
 ENDS: dict[str, Callable[[RedisNode], None]] = {
     "killed": RedisNode.kill,
     "frozen": RedisNode.freeze,
