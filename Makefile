@@ -1,4 +1,4 @@
-# make run | demo | test | check | clean
+# make run | demo | test | check | verify | bench | clean
 # Everything is written below this folder, but for pip's cache.
 
 PYTHON ?= python3
@@ -16,7 +16,7 @@ NEEDED := flightsvc needs Python 3.11 or newer (make PYTHON=/path/to/python3)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 stop = { echo "$(1)" >&2; exit 1; }
 
-.PHONY: run demo test check clean clean-build
+.PHONY: run demo test check verify bench clean clean-build
 
 run: .venv/.run
 	@exec env _FLIGHTSVC_HINTS=1 $(BIN)/gunicorn -c gunicorn.conf.py wsgi:app
@@ -27,10 +27,19 @@ demo: .venv/.run
 test: .venv/.test
 	@exec $(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
+# the proof in its long form: PROOF_ROUNDS seeds for each random search; PROOF_SEED repeats some
+verify: .venv/.test
+	@exec env PROOF_ROUNDS=$${PROOF_ROUNDS:-5000} \
+	  $(BIN)/python -m pytest -n $(JOBS) --dist load --timeout 7200 tests/proof $(ARGS)
+
 check: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# wants Debian's nginx and varnish
+bench: .venv/.bench
+	@exec $(BIN)/python -m benchmarks.report
 
 clean: clean-build
 	rm -rf .venv .run .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
@@ -57,6 +66,11 @@ clean-build:
 .venv/.test: .venv/.run
 	@echo "Installing what the tests need"
 	@$(PIP) -e '.[test]'
+	@touch $@
+
+.venv/.bench: .venv/.run
+	@echo "Installing what the measurements need"
+	@$(PIP) -e '.[bench]'
 	@touch $@
 
 .venv/.dev: .venv/.run

@@ -6,6 +6,7 @@ the app is made in gunicorn's master, and its workers must not share the master'
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -219,16 +220,19 @@ class FlightSvc:
             worker = self._worker = Worker(self.settings, self._checklist)
         return worker
 
-    def drain(self) -> None:
-        """Take no new work and let what runs end, within GRACE_S; what does not is handed on.
+    def drain(self, grace_s: float | None = None) -> None:
+        """Take no new work and let what runs end in time; what does not is handed on.
 
-        Returns when nothing runs any more.
+        Returns when nothing runs any more, or the time is over.
+
+        :param grace_s: time in s that running work is given at most; None, or more: GRACE_S.
+            Less time cuts a draining short that goes on already.
         """
         self._left_pid = os.getpid()
         worker = self._worker
         if worker is None or worker.pid != self._left_pid:
             return
-        grace_s = self.settings.grace_s
+        grace_s = min(self.settings.grace_s, math.inf if grace_s is None else grace_s)
         limit = time.monotonic() + grace_s
         worker.flights.drain(grace_s)
         while worker.in_flight() and time.monotonic() < limit:
@@ -272,12 +276,13 @@ def open_worker(app: Flask) -> None:
     assert service.worker is not None
 
 
-def drain_worker() -> list[Greenlet[[], None]]:
+def drain_worker(grace_s: float | None = None) -> list[Greenlet[..., None]]:
     """Begin to drain this process; returns at once, as a signal handler must.
 
+    :param grace_s: see ``FlightSvc.drain``.
     :returns: what drains; join it to know when the draining has ended.
     """
-    return [Greenlet.spawn(service.drain) for service in list(_extensions)]
+    return [Greenlet.spawn(service.drain, grace_s) for service in list(_extensions)]
 
 
 def close_worker(app: Flask | None = None) -> None:

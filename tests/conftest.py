@@ -11,6 +11,9 @@ from typing import Any
 import gevent
 import pytest
 
+from tests.support import topology
+from tests.support.redis_cluster import RedisClusterServers
+from tests.support.redis_sentinel import RedisSentinels
 from tests.support.redis_server import RedisServer
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -23,11 +26,38 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     gevent.spawn(_idle)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--topology",
+        action="append",
+        choices=(*topology.TOPOLOGIES, "each"),
+        help="run flights on this kind of Redis; can be repeated (see tests/support/topology.py)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", topology.MARKER)
+
+
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
     """A server for all tests of this process that do not harm it; give each a namespace."""
     with RedisServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def redis_sentinels() -> Iterator[RedisSentinels]:
+    """Sentinels, their master and its replicas, not to be harmed."""
+    with RedisSentinels(topology.debian_redis()) as servers:
+        yield servers
+
+
+@pytest.fixture(scope="session")
+def redis_cluster() -> Iterator[RedisClusterServers]:
+    """A cluster, not to be harmed."""
+    with RedisClusterServers(topology.debian_redis()) as servers:
+        yield servers
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from flightsvc.flight.coordinator import (
 )
 from flightsvc.flight.events import FlightEvents
 from flightsvc.flight.follower import FlightFollower
-from flightsvc.flight.health import CoordinationHealth
+from flightsvc.flight.health import CoordinationHealth, ServerHealth
 from flightsvc.flight.heartbeat import HeartbeatManager
 from flightsvc.flight.local import LocalFlight
 from flightsvc.flight.orphans import OrphanedAcquires
@@ -84,9 +84,14 @@ class DistributedFlights:
         self._metrics = metrics
         names = Names(settings.namespace, settings.flight_shards)
         self.coordinator = FlightCoordinator(store, names, settings, worker)
-        self.health = CoordinationHealth(store, lambda: wake(store, names, worker), metrics)
-        self._orphans = OrphanedAcquires(self.coordinator, serializer)
-        self._events = FlightEvents(store, names, worker, self.health.heard)
+        self._names = names
+        self.health = CoordinationHealth(
+            store, names, lambda shard: wake(store, names, worker, shard), metrics
+        )
+        self._orphans = OrphanedAcquires(self.coordinator, serializer, self._may_ask)
+        self._events = FlightEvents(
+            store, names, worker, lambda shard: self.health.of(shard).heard()
+        )
         self.locks = RemoteLocks(
             store,
             names,
@@ -102,7 +107,8 @@ class DistributedFlights:
         self._follower = FlightFollower(self._events, serializer, self.coordinator.saw)
         self._owner = FlightOwner(self.coordinator, self._heartbeat, serializer, settings, metrics)
         self._solo = SoloPilot(serializer, settings, metrics)
-        self._asking = BoundedSemaphore(max(1, settings.redis_connections - 1))
+        #: by server, how many may ask it at once
+        self._asking: dict[str, BoundedSemaphore] = {}
         # a follower asks for so long before it goes on without Redis
         self._patience_s = settings.takeover_detect_ms / 1000
         #: a worker that is about to stop takes no new ownership
@@ -154,12 +160,20 @@ class DistributedFlights:
         Some connections stay free for heartbeats and ends, however many ask. Who waited for
         a place looks again: one time-out must not become a queue of them.
         """
-        with self._asking:
-            if not self.health.up:
+        health = self.health.of(self._names.shard_of(ask.key.flight_id))
+        with self._place(health):
+            if not health.up:
                 raise StoreError("down", "Redis did not answer lately")
-            return self._ask_within_budget(ask)
+            return self._ask_within_budget(ask, health)
 
-    def _ask_within_budget(self, ask: Ask) -> Outcome:
+    def _place(self, health: ServerHealth) -> BoundedSemaphore:
+        places = max(1, self._settings.redis_connections - 1)
+        return self._asking.setdefault(health.name, BoundedSemaphore(places))
+
+    def _may_ask(self, flight_id: str) -> bool:
+        return self.health.of(self._names.shard_of(flight_id)).up
+
+    def _ask_within_budget(self, ask: Ask, health: ServerHealth) -> Outcome:
         """One broken connection is asked again at once, with the same token."""
         began = time.monotonic()
         try:
@@ -167,17 +181,17 @@ class DistributedFlights:
         except StoreError as error:
             budget_s = self._settings.redis_timeout_ms / 1000
             if error.kind != "connection" or time.monotonic() - began > budget_s / 2:
-                self.health.failed(error)
+                health.failed(error)
                 raise
-            outcome = self._ask_again(ask, error)
-        self.health.succeeded()
+            outcome = self._ask_again(ask, health, error)
+        health.succeeded()
         return outcome
 
-    def _ask_again(self, ask: Ask, first: StoreError) -> Outcome:
+    def _ask_again(self, ask: Ask, health: ServerHealth, first: StoreError) -> Outcome:
         try:
             return self.coordinator.acquire_or_join(ask)
         except StoreError as error:
-            self.health.failed(error)
+            health.failed(error)
             # the first question may have been carried out, however the second was refused
             raise (error if error.maybe_done else first) from None
 
@@ -188,8 +202,7 @@ class DistributedFlights:
         )
         if isinstance(outcome, Ownership):
             if flight.end is not None or not self.may_own:
-                self.coordinator.release(outcome)
-                return flight.end or Crashed.as_is(Draining(retry_after_s=1))
+                return self._owner.give_back(outcome, Draining(retry_after_s=1))
             end = self._owner.fly(flight, outcome)
             return end or replace(ask, waited_fence=outcome.fence)
         if isinstance(outcome, Following):

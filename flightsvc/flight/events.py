@@ -6,6 +6,7 @@ One reader a worker on a single server, one a shard on a cluster; made at the fi
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from flightsvc.flight.reader import StreamReader, Subscription
 from flightsvc.store import Names, Store
@@ -15,10 +16,12 @@ class FlightEvents:
     """The subscriptions of one worker.
 
     :param worker: names this worker; its wake streams bear the name.
-    :param on_ok: called after each read that got through.
+    :param on_ok: called with the shard after each read that got through.
     """
 
-    def __init__(self, store: Store, names: Names, worker: str, on_ok: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, names: Names, worker: str, on_ok: Callable[[int], None]
+    ) -> None:
         self._store = store
         self._names = names
         self._worker = worker
@@ -47,5 +50,6 @@ class FlightEvents:
         reader = self._readers.get(shard)
         if reader is None:
             wake = self._names.wake(self._worker, shard)
-            reader = self._readers[shard] = StreamReader(self._store, wake, self._on_ok)
+            on_ok = partial(self._on_ok, shard)
+            reader = self._readers[shard] = StreamReader(self._store, wake, on_ok)
         return reader

@@ -106,7 +106,7 @@ class HeartbeatManager:
             self._wanted.clear()
             try:
                 self.beat_all()
-                for duty in self._duties if self._health.up else ():
+                for duty in self._duties if self._health.any_up else ():
                     duty.beat()
             except Exception:
                 log.exception("a heartbeat failed unexpectedly; the next one is due")
@@ -129,7 +129,7 @@ class HeartbeatManager:
         except StoreError:
             self._missed(beating)
             return
-        self._health.heard()
+        self._health.of(shard).heard()
         for item, fence, (ack, followers) in zip(beating, fences, answers, strict=True):
             if ack is Ack.OK:
                 item.beaten_at, item.followers = time.monotonic(), followers

@@ -142,16 +142,18 @@ class LocalSingleFlight:
 
     def __init__(self, max_waiters: int) -> None:
         self._flights: dict[str, LocalFlight] = {}
+        #: ended, and followed by another before Redis could be told
+        self._untold: set[LocalFlight] = set()
         self._clock = DeadlineClock()
         self._max_waiters = max_waiters
         self.waiters = 0
 
     def __len__(self) -> int:
-        return len(self._flights)
+        return len(self._flights) + len(self._untold)
 
     def flights(self) -> list[LocalFlight]:
-        """All flights in the air, in the order they began."""
-        return list(self._flights.values())
+        """All flights in the air, and those of whose end Redis does not know yet."""
+        return [*self._untold, *self._flights.values()]
 
     def join(
         self,
@@ -172,7 +174,9 @@ class LocalSingleFlight:
         """
         flight = self._flights.get(key.flight_id)
         if flight is not None and not flight.answers(replay):
-            flight = None  # ended, only Redis does not know it yet: this caller asks anew
+            # ended, only Redis does not know it yet: this caller asks anew
+            self._untold.add(flight)
+            flight = None
         if self.waiters >= self._max_waiters and (flight is None or flight.end is None):
             raise TooManyWaiters(retry_after_s=1)
         if flight is not None:
@@ -210,6 +214,7 @@ class LocalSingleFlight:
 
     def leave(self, flight: LocalFlight) -> None:
         """Take a flight off the dict, if it is still the one there."""
+        self._untold.discard(flight)
         if self._flights.get(flight.key.flight_id) is flight:
             del self._flights[flight.key.flight_id]
 

@@ -8,6 +8,7 @@ stored, a failed one is given back.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 from flightsvc.flight.call import Adopted
@@ -21,11 +22,20 @@ log = logging.getLogger(__name__)
 
 
 class OrphanedAcquires:
-    """What is still to be settled with Redis."""
+    """What is still to be settled with Redis.
 
-    def __init__(self, coordinator: FlightCoordinator, serializer: ResultSerializer) -> None:
+    :param may_ask: whether the server of a flight answers, as far as is known.
+    """
+
+    def __init__(
+        self,
+        coordinator: FlightCoordinator,
+        serializer: ResultSerializer,
+        may_ask: Callable[[str], bool] = lambda _flight_id: True,
+    ) -> None:
         self._coordinator = coordinator
         self._serializer = serializer
+        self._may_ask = may_ask
         self._open: list[tuple[LocalFlight, Ask]] = []
 
     def __len__(self) -> int:
@@ -39,6 +49,9 @@ class OrphanedAcquires:
         """Ask again for each; what fails stays for the next time."""
         waiting, self._open = self._open, []
         for flight, ask in waiting:
+            if not self._may_ask(ask.key.flight_id):
+                self._open.append((flight, ask))  # each would wait for a time-out
+                continue
             try:
                 self._settle(flight, ask)
             except StoreError:

@@ -131,7 +131,7 @@ class FlightOwner:
     def _crash(self, run: CallRun, own: Ownership, error: BaseException) -> End | None:
         if isinstance(error, Overloaded) and not run.running:
             # this worker is full, the question is as good as before: another may ask it
-            return self._give_back(own, error)
+            return self.give_back(own, error)
         end: End = Crashed(Failure.of(error), own.fence, error)
         packed = b""
         if isinstance(error, FallbackAnswer):
@@ -174,9 +174,10 @@ class FlightOwner:
         run.stop()
         drain = news is Signal.DRAIN
         error = Draining if drain else CoordinationUnavailable
-        return self._give_back(own, error(retry_after_s=1))
+        return self.give_back(own, error(retry_after_s=1))
 
-    def _give_back(self, own: Ownership, error: FlightSvcError) -> End:
+    def give_back(self, own: Ownership, error: FlightSvcError) -> End:
+        """End an ownership without an end of its flight: whoever asks next has it."""
         try:
             self._coordinator.release(own)
         except StoreError:

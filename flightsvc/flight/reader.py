@@ -200,9 +200,9 @@ def _parts(stream_id: str) -> tuple[int, int]:
     return int(ms), int(number or 0)
 
 
-def wake(store: Store, names: Names, worker: str) -> None:
-    """Wake a worker's first reader; also a write that harms nothing.
+def wake(store: Store, names: Names, worker: str, shard: int) -> None:
+    """Wake a worker's reader of a shard; also a write that harms nothing.
 
     :raises StoreError: if Redis refuses, or does not answer.
     """
-    store.run(verbs.WAKE, [names.wake(worker)], [WAKE_TTL_MS])
+    store.run(verbs.WAKE, [names.wake(worker, shard)], [WAKE_TTL_MS])

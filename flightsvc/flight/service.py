@@ -81,7 +81,7 @@ class SingleFlight:
     def from_url(cls, url: str, *, namespace: str = "flightsvc", **settings: Any) -> SingleFlight:
         """For use as a library: nothing is read from the environment.
 
-        :param url: ``redis://``, ``rediss://`` or ``unix://``.
+        :param url: of one server, of Sentinels, or of a cluster; see ``docs/redis.md``.
         :param namespace: services that share it share their flights.
         :param settings: any other setting, by its name in :class:`~flightsvc.settings.Settings`.
         :raises SettingsError: if one is wrong.

@@ -132,7 +132,7 @@ class RemoteLocks:
         :returns: None if the lock is ours; else the last event of its stream, and the ms that
             are left of the holder's lease.
         """
-        if not self._health.up:
+        if not self._health.of(self._names.shard_of(hold.lock_id)).up:
             raise StoreError("down")
         reply: list[Any] = self._store.run(
             verbs.LOCK,

@@ -9,6 +9,7 @@ from flightsvc.errors import FlightSvcError
 from flightsvc.flight.key import FlightKey
 from flightsvc.flight.local import LocalFlight
 from flightsvc.flight.result import FlightResult
+from flightsvc.flight.state import Role
 from flightsvc.metrics import (
     FLIGHT_ANSWERS,
     FLIGHT_CALLERS,
@@ -22,23 +23,22 @@ from flightsvc.metrics import (
 class Caller:
     """One caller, counted once when it comes and once when it goes."""
 
-    __slots__ = ("_flight_id", "_metrics", "_stage")
+    __slots__ = ("_flight_id", "_stage")
 
-    def __init__(self, metrics: Metrics, key: FlightKey) -> None:
-        self._metrics = metrics
-        self._stage = key.stage
-        self._flight_id = key.flight_id
+    def __init__(self, stage: StageTally, flight_id: str) -> None:
+        self._stage = stage
+        self._flight_id = flight_id
 
     def __enter__(self) -> Caller:
-        self._metrics.count(FLIGHT_CALLERS, stage=self._stage)
+        self._stage.callers.total += 1
         return self
 
     def answered(self, result: FlightResult, flight: LocalFlight | None = None) -> FlightResult:
         """The caller has its answer; from a flight, also say how late it came."""
-        self._metrics.count(FLIGHT_ANSWERS, stage=self._stage, role=result.role)
-        if flight is not None and result.role != "replay":
-            late_s = time.monotonic() - flight.ended_at
-            self._metrics.time(FLIGHT_LATENESS, late_s, stage=self._stage, role=result.role)
+        role, stage = result.role, self._stage
+        stage.answers[role].total += 1
+        if flight is not None and role != "replay":
+            stage.lateness[role].add(max(0.0, time.monotonic() - flight.ended_at))
         return result
 
     def __exit__(
@@ -47,11 +47,33 @@ class Caller:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is None:
+            return
         if isinstance(error, FlightSvcError):
             error.flight_id = self._flight_id
-            self._metrics.count(FLIGHT_ERRORS, stage=self._stage, code=error.code)
-        elif error is not None:
-            self._metrics.count(FLIGHT_LEFT, stage=self._stage)
+            self._stage.error(error.code)
+        else:
+            self._stage.left()
+
+
+class StageTally:
+    """The counters of one stage, at hand: ten thousand callers may be answered in one moment."""
+
+    def __init__(self, metrics: Metrics, stage: str) -> None:
+        self._metrics = metrics
+        self._stage = stage
+        self.callers = metrics.counter(FLIGHT_CALLERS, stage=stage)
+        roles = [role.value for role in Role]
+        self.answers = {r: metrics.counter(FLIGHT_ANSWERS, stage=stage, role=r) for r in roles}
+        self.lateness = {r: metrics.timer(FLIGHT_LATENESS, stage=stage, role=r) for r in roles}
+
+    def error(self, code: str) -> None:
+        """A caller got an error."""
+        self._metrics.count(FLIGHT_ERRORS, stage=self._stage, code=code)
+
+    def left(self) -> None:
+        """A caller went away."""
+        self._metrics.count(FLIGHT_LEFT, stage=self._stage)
 
 
 class Tally:
@@ -59,7 +81,11 @@ class Tally:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        self._stages: dict[str, StageTally] = {}
 
     def caller(self, key: FlightKey) -> Caller:
         """A caller with a question; use it in a ``with`` block."""
-        return Caller(self._metrics, key)
+        stage = self._stages.get(key.stage)
+        if stage is None:
+            stage = self._stages[key.stage] = StageTally(self._metrics, key.stage)
+        return Caller(stage, key.flight_id)

@@ -114,6 +114,24 @@ class Metrics:
         except Exception as error:  # a metric must never fail a request
             self._misused(metric, error)
 
+    def counter(self, metric: Metric, /, **labels: str) -> Counter:
+        """The counter itself, where a look-up a call is too much: add to its ``total``.
+
+        :raises TypeError: the metric is no counter.
+        """
+        counter = self._find(metric, "counter", labels)
+        assert isinstance(counter, Counter)
+        return counter
+
+    def timer(self, metric: Metric, /, **labels: str) -> Timer:
+        """The timer itself, where a look-up a call is too much: ``add`` seconds, not below 0.
+
+        :raises TypeError: the metric is no timer.
+        """
+        timer = self._find(metric, "timer", labels)
+        assert isinstance(timer, Timer)
+        return timer
+
     def gauge(self, metric: Metric, read: Callable[[], float], /, **labels: str) -> None:
         """Read a gauge by ``read()`` at each sending; a later call replaces the reader."""
         try:

@@ -8,21 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from flightsvc.settings.alerting import alert_faults
 from flightsvc.settings.listen import FORMS, parse_listen
+from flightsvc.settings.redis_url import redis_url_fault
 from flightsvc.settings.stage import STAGE_DEFAULTS, StageSettings
 from flightsvc.settings.wording import nearest
 
 if TYPE_CHECKING:
     from flightsvc.settings.model import Settings
-
-REDIS_SCHEMES = ("redis", "rediss", "unix")
-#: options that a Redis URL may carry, besides ``ssl_…``; the others are the service's own business
-REDIS_OPTIONS = frozenset({"db", "username", "password", "client_name"})
-#: would turn the bytes that scripts and results are made of into text
-DECODING_OPTIONS = frozenset({"decode_responses", "encoding", "encoding_errors"})
 
 
 def contradictions(settings: Settings) -> Iterator[str]:
@@ -125,40 +120,6 @@ def _redis(settings: Settings) -> Iterator[str]:
     fault = redis_url_fault(settings.redis_url)
     if fault:
         yield f"<redis_url> {fault}"
-
-
-def redis_url_fault(url: str) -> str:
-    """What is wrong with a Redis URL, and the fix; empty if it is fine. Shows no part of it
-    that can hold a password."""
-    scheme = url.partition(":")[0] if "://" in url else ""
-    if scheme not in REDIS_SCHEMES:
-        return "must begin with redis://, rediss:// (TLS) or unix:// (a socket)."
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - is parsed only here
-        options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    except ValueError:
-        return "has a host or port that cannot be read: write redis://host:6379/0."
-    if scheme == "unix" and not parts.path.strip("/"):
-        return "names no socket: write unix:///path/to/redis.sock."
-    if scheme != "unix" and not parts.hostname:
-        return f"names no host: write {scheme}://host:6379/0."
-    number = options.get("db", parts.path.strip("/") if scheme != "unix" else "")
-    if number and not re.fullmatch("[0-9]+", number):
-        return "must name its database by number, such as redis://host:6379/0."
-    return _option_fault(set(options))
-
-
-def _option_fault(options: set[str]) -> str:
-    for name in sorted(options & DECODING_OPTIONS):
-        return f"has the option {name}, but results are bytes: remove it, whatever its value."
-    others = (name for name in options - REDIS_OPTIONS if not name.startswith("ssl_"))
-    for name in sorted(others):
-        return (
-            f"has the option {name[:40]!r}, which the service sets itself or does not know: "
-            f"remove it (see <redis_timeout_ms> and <redis_connections>)."
-        )
-    return ""
 
 
 def _model(settings: Settings) -> Iterator[str]:

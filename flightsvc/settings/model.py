@@ -46,7 +46,8 @@ class Settings(BaseModel):
     bind: str = "127.0.0.1:8000"
     #: gunicorn worker processes
     workers: int = Field(default=2, ge=1)
-    #: `redis://`, `rediss://` or `unix://` URL; empty: an embedded Valkey starts by itself
+    #: `redis://` (`rediss://` with TLS), `unix://`, `redis+sentinel://` or `redis+cluster://` URL
+    #: (docs/redis.md); empty: an embedded Valkey starts by itself
     redis_url: str = Field(default="", repr=False)
     #: first part of every Redis name; services that share it share their flights
     namespace: str = Field(default="flightsvc", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
@@ -91,7 +92,7 @@ class Settings(BaseModel):
     openai_former_model: str = ""
     #: longest wait for Redis before a new call goes on without it, in ms
     redis_timeout_ms: int = Field(default=250, ge=10)
-    #: connections for commands to Redis, a worker (one more reads)
+    #: connections for commands to one Redis server, a worker (more read: docs/redis.md)
     redis_connections: int = Field(default=4, ge=1, le=64)
     #: callers that may wait in one worker; more get 503
     max_waiters: int = Field(default=900, ge=1)

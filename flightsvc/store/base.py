@@ -9,51 +9,48 @@ ask again, and with what token, is for the protocol to say.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import redis
 import redis.exceptions as upstream
-from gevent.lock import BoundedSemaphore
-from redis.cluster import RedisCluster
 
 from flightsvc.metrics import REDIS_ERRORS, REDIS_TIME, Metrics
 from flightsvc.store import scripts
 from flightsvc.store.errors import StoreError, wrap
+from flightsvc.store.router import Router
 from flightsvc.store.scripts import Verb
+from flightsvc.store.server import BLOCK_S as BLOCK_S
 
-#: Longest time in seconds that one blocking read stays in Redis.
-BLOCK_S = 0.5
+#: the oldest Redis whose scripts may have flags
+OLDEST = "7.0"
 
 Fields = dict[bytes, bytes]
 Entries = list[tuple[bytes, Fields]]
-Client = redis.Redis | RedisCluster
+
+#: Replies within a look that say that this server is not the one to ask.
+_ELSEWHERE = (upstream.AskError, upstream.TryAgainError, upstream.ClusterDownError)
 
 
 class Store:
-    """Scripts, blocking reads and small questions, over two clients of the same Redis.
+    """Scripts, blocking reads and small questions.
 
-    :param commands: for everything that answers at once.
-    :param reads: for blocking reads; its socket timeout lies above ``BLOCK_S``.
-    :param connections: how many commands may be under way at once.
-    :param one_slot_a_read: a blocking read may name streams of one shard only.
+    :param router: the way to the server of each name.
     :param metrics: where command times and errors are counted.
     """
 
-    def __init__(
-        self,
-        commands: Client,
-        reads: Client,
-        *,
-        connections: int,
-        one_slot_a_read: bool,
-        metrics: Metrics,
-    ) -> None:
-        self._commands = commands
-        self._reads = reads
-        self._places = BoundedSemaphore(connections)
-        self.one_slot_a_read = one_slot_a_read
+    def __init__(self, router: Router, metrics: Metrics) -> None:
+        self._router = router
         self._metrics = metrics
+
+    @property
+    def one_slot_a_read(self) -> bool:
+        """Whether a blocking read may name streams of one shard only."""
+        return self._router.one_slot_a_read
+
+    def server_of(self, name: str) -> str:
+        """The server that has a name now; empty where there is only one, or it is not known."""
+        return self._router.server_of(name)
 
     def run(self, verb: Verb, keys: Sequence[str], args: Sequence[str | bytes | int]) -> Any:
         """Run a script.
@@ -61,20 +58,18 @@ class Store:
         :returns: its reply, strings as bytes.
         :raises StoreError: if it was refused, or its reply did not come.
         """
-        words: Any = (*keys, *args)
-        with self._places:
+
+        def job(client: redis.Redis) -> Any:
             began = time.perf_counter()
             try:
-                try:
-                    return self._commands.evalsha(scripts.sha1(verb.name), len(keys), *words)
-                except upstream.NoScriptError:
-                    # not EVALSHA after SCRIPT LOAD: a flush may come between the two
-                    source: Any = scripts.source(verb.name)
-                    return self._commands.eval(source, len(keys), *words)
-            except (upstream.RedisError, OSError) as error:
-                raise self._counted(wrap(error)) from error
+                return _script(client, verb, keys, args)
             finally:
                 self._metrics.time(REDIS_TIME, time.perf_counter() - began, verb=verb.name)
+
+        try:
+            return self._router.command(keys[0], job)
+        except (upstream.RedisError, OSError) as error:
+            raise self._counted(wrap(error)) from error
 
     def read(self, cursors: Mapping[str, str]) -> list[tuple[str, Entries]]:
         """Block until one of the streams has entries after its cursor, at most ``BLOCK_S``.
@@ -84,7 +79,10 @@ class Store:
         """
         try:
             streams: dict[Any, Any] = dict(cursors)
-            reply: Any = self._reads.xread(streams, count=256, block=int(BLOCK_S * 1000))
+            reply: Any = self._router.read(
+                next(iter(cursors)),
+                lambda client: client.xread(streams, count=256, block=int(BLOCK_S * 1000)),
+            )
         except (upstream.RedisError, OSError) as error:
             raise self._counted(wrap(error)) from error
         return [(name.decode(), entries) for name, entries in reply or ()]
@@ -97,13 +95,21 @@ class Store:
             then what can be read after the cursor.
         :raises StoreError: if Redis could not be asked.
         """
-        try:
-            with self._reads.pipeline(transaction=False) as pipe:
+
+        def job(client: redis.Redis) -> list[Any]:
+            with client.pipeline(transaction=False) as pipe:
                 for name, cursor in cursors.items():
                     # in this order: what the first line counts, the second must deliver
                     pipe.xinfo_stream(name)
                     pipe.xread({name: cursor})
-                replies: list[Any] = pipe.execute(raise_on_error=False)
+                found: list[Any] = pipe.execute(raise_on_error=False)
+            for reply in found:
+                if isinstance(reply, _ELSEWHERE):
+                    raise reply
+            return found
+
+        try:
+            replies = self._router.read(next(iter(cursors)), job)
         except (upstream.RedisError, OSError) as error:
             raise self._counted(wrap(error)) from error
         return [
@@ -111,31 +117,62 @@ class Store:
             for name, info, found in zip(cursors, replies[::2], replies[1::2], strict=True)
         ]
 
-    def eviction_policy(self) -> str | None:
-        """The server's ``maxmemory-policy``; None where it may not be read.
+    def complaints(self) -> list[str]:
+        """What makes the servers unfit, a sentence each; nothing where they may not tell.
 
         :raises StoreError: if Redis could not be asked.
         """
+        found: dict[str, None] = {}
         try:
-            # not among the commands: what is asked once takes no place from the flights
-            info = self._reads.info("memory")
+            for server in self._router.servers():
+                # not among the commands: what is asked once takes no place from the flights
+                about: Any = server.read(lambda client: client.info())
+                found |= dict.fromkeys(_complaints(about))
         except upstream.ResponseError:
-            return None
+            pass
         except (upstream.RedisError, OSError) as error:
             raise wrap(error) from error
-        return str(info.get("maxmemory_policy") or "") or None
+        return list(found)
 
     def close(self) -> None:
-        """Close every connection."""
-        for client in (self._commands, self._reads):
-            if isinstance(client, RedisCluster):
-                client.close()
-            else:  # its own close() leaves a pool alone that was handed to it
-                client.connection_pool.disconnect()
+        """Close every connection, when the commands that are under way have ended."""
+        self._router.close()
 
     def _counted(self, error: StoreError) -> StoreError:
         self._metrics.count(REDIS_ERRORS, kind=error.kind)
         return error
+
+
+def _complaints(about: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with a server, by its INFO."""
+    version = str(about.get("redis_version", OLDEST))
+    if _parts(version) < _parts(OLDEST):
+        yield (
+            f"Redis {version} is too old: its scripts do not know flags, so heartbeats fail and "
+            f"running calls are repeated; use Redis {OLDEST} or newer, or Valkey"
+        )
+    policy = about.get("maxmemory_policy") or "noeviction"
+    if policy != "noeviction":
+        yield (
+            f"Redis's maxmemory-policy is {policy}: a full server would evict flights in the air, "
+            f"and their calls would be repeated; set it to noeviction"
+        )
+
+
+def _parts(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")[:2] if part.isdigit()]
+
+
+def _script(
+    client: redis.Redis, verb: Verb, keys: Sequence[str], args: Sequence[str | bytes | int]
+) -> Any:
+    words: Any = (*keys, *args)
+    try:
+        return client.evalsha(scripts.sha1(verb.name), len(keys), *words)
+    except upstream.NoScriptError:
+        # not EVALSHA after SCRIPT LOAD: a flush may come between the two
+        source: Any = scripts.source(verb.name)
+        return client.eval(source, len(keys), *words)
 
 
 def _last_id(info: Any) -> str | None:

@@ -20,6 +20,11 @@ _KINDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str], ..
     ((upstream.ConnectionError, OSError), "connection", "the connection to Redis failed"),
 )
 
+#: the server has lost its replicas: it may have been replaced, and not know it yet
+_TOO_FEW = "NOREPLICAS"
+#: a blocking read was ended, since its server is no master any more
+_UNBLOCKED = "UNBLOCKED"
+
 
 class StoreError(Exception):
     """Redis did not do, or may not have done, what it was asked.
@@ -49,8 +54,26 @@ def wrap(error: upstream.RedisError | OSError) -> StoreError:
         if isinstance(error, classes):
             return StoreError(kind, message)
     text = str(error)
-    if text.startswith(("MISCONF", "NOREPLICAS")) or "NOREPLICAS" in text:
+    if text.startswith("MISCONF") or _TOO_FEW in text:
         return StoreError("misconf", "Redis refuses writes, as it is configured to")
     if "ACL failure" in text or "can't run this command" in text:
         return StoreError("denied", "Redis refused the user or the command")
+    if isinstance(error, upstream.AskError):
+        return StoreError("other", "Redis is a node of a cluster: write redis+cluster://")
     return StoreError("other", f"Redis answered an error ({type(error).__name__})")
+
+
+def refused(error: Exception) -> bool:
+    """Whether a server did nothing, because it is no master, or not for all it knows."""
+    return isinstance(error, upstream.ReadOnlyError) or _TOO_FEW in str(error)
+
+
+def stale(error: Exception) -> bool:
+    """Whether another server may have the data by now."""
+    lost = (
+        upstream.ConnectionError,
+        upstream.TimeoutError,
+        upstream.ClusterDownError,
+        OSError,
+    )
+    return isinstance(error, lost) or refused(error) or str(error).startswith(_UNBLOCKED)

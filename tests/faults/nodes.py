@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Mapping
+from pathlib import Path
+from signal import SIGCHLD
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,6 +25,8 @@ MODEL = "test-model"
 HEARTBEAT_S, DETECT_S, GRACE_S = 0.2, 1.0, 2.0
 #: what gunicorn's master waits after a TERM before it kills
 KILLED_AFTER_S = GRACE_S + 5
+#: workers need so long to start at most, in s, also where all tests run at once
+BOOT_S = 60
 #: the longest that a caller of these nodes may wait: a budget, a takeover and a second
 PATIENCE_S = 10 + DETECT_S + 1
 
@@ -48,18 +53,16 @@ class Question:
         key = flight_key(self.session, asked, tenant="", provider="openai", model=MODEL)
         return key.flight_id
 
-    def rule(
-        self, *, nth: tuple[int, ...] | None = None, takes_s: float = 0.0, **behave: Any
-    ) -> dict[str, Any]:
+    def rule(self, *, first: bool = False, takes_s: float = 0.0, **behave: Any) -> dict[str, Any]:
         """A rule of the model server's script for this question's calls.
 
-        :param nth: of which of them; default all.
+        :param first: for the first of them only.
         :param takes_s: how long the model thinks.
         """
         behave["latency_ms"] = int(takes_s * 1000)
         match: dict[str, Any] = {"last_user_contains": self.session}
-        if nth is not None:
-            match["nth"] = list(nth)
+        if first:
+            match["nth"] = [1]
         return {"name": self.session, "match": match, "behave": behave}
 
 
@@ -86,12 +89,21 @@ class Asker:
 
     def reply(self, within_s: float = PATIENCE_S + 3) -> Reply:
         """The answer, whatever its status; a broken connection is raised."""
-        self._greenlet.join(within_s)
-        assert self._greenlet.dead, f"no answer within {within_s} s"
+        self._await(within_s)
         if self._error is not None:
             raise self._error
         assert self._reply is not None
         return self._reply
+
+    def error(self, within_s: float) -> OSError:
+        """How the connection broke; an answer is an assertion error."""
+        self._await(within_s)
+        assert self._error is not None, f"answered with {self._reply}"
+        return self._error
+
+    def _await(self, within_s: float) -> None:
+        self._greenlet.join(within_s)
+        assert self._greenlet.dead, f"no answer within {within_s} s"
 
     def _ask(self, node: Node, question: Question) -> None:
         try:
@@ -138,14 +150,25 @@ class Node:
         return reply.status, said["status"], said["redis"]
 
     def complete(self) -> bool:
-        """Whether all its workers run and it answers."""
+        """Whether all its workers run, have signal handlers of their own, and it answers."""
         try:
-            return len(self.service.worker_pids()) == self.workers and self.healthy()
+            workers = self.service.worker_pids()
+            return len(workers) == self.workers and all(map(booted, workers)) and self.healthy()
         except OSError:
             return False
 
     def healthy(self) -> bool:
         return self.service.get("/healthz", timeout_s=5).status == 200
+
+
+def booted(worker: int) -> bool:
+    """Whether a new worker no longer has its master's signal handlers, which lose what it is told.
+
+    Only the master wants to know of its children's ends.
+    """
+    status = Path(f"/proc/{worker}/status").read_text()
+    (caught,) = re.findall(r"^SigCgt:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return not int(caught, 16) & 1 << SIGCHLD - 1
 
 
 class Pair:
@@ -156,7 +179,7 @@ class Pair:
     :param workers: of each.
     :param mode: of both.
     :param env: further settings of both.
-    :param options: words of gunicorn's command line, for both.
+    :param options: words of gunicorn's command line, for each.
     """
 
     def __init__(
@@ -168,21 +191,27 @@ class Pair:
         workers: tuple[int, int] = (1, 1),
         mode: str = "hybrid",
         env: Mapping[str, str] | None = None,
-        options: tuple[str, ...] = (),
+        options: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
     ) -> None:
         self.redis = redis
         self.model = model
+        self.mode = mode
         self.namespace = "t-" + os.urandom(6).hex()
         self.metrics = Receiver()
         everywhere = {**self._settings(mode), **(env or {})}
+        urls = urls or (redis.url, redis.url)
         self.a, self.b = (
-            Node(name, count, {**everywhere, "FLIGHTSVC_REDIS_URL": url}, options)
-            for name, count, url in zip("ab", workers, urls or (redis.url, redis.url), strict=True)
+            Node(name, count, {**everywhere, "FLIGHTSVC_REDIS_URL": url}, words)
+            for name, count, url, words in zip("ab", workers, urls, options, strict=True)
         )
 
     @property
     def nodes(self) -> tuple[Node, Node]:
         return self.a, self.b
+
+    def await_complete(self) -> None:
+        """Wait until all workers of both nodes serve."""
+        wait_until(lambda: self.a.complete() and self.b.complete(), BOOT_S)
 
     def calls(self, question: Question) -> int:
         """How often the model was asked a question for which there is a rule."""
@@ -218,12 +247,16 @@ class Pair:
 
     def waiting(self, node: Node) -> float:
         """How many callers wait in a node, as it last said."""
-        last: dict[str, float] = {}
+        return self.last(node, "flight.waiters")
+
+    def last(self, node: Node, gauge: str) -> float:
+        """What a node's workers last said of a gauge, together."""
+        said: dict[str, float] = {}
         for line in self.metrics.lines:
             name, _, rest = line.partition(":")
-            if name.startswith(f"{node.name}.flight.waiters."):
-                last[name] = float(rest.split("|")[0])
-        return sum(last.values())
+            if name.startswith(f"{node.name}.{gauge}."):
+                said[name] = float(rest.split("|")[0])
+        return sum(said.values())
 
     def counted(self, node: Node, name: str) -> float:
         """A counter of all of a node's workers."""
@@ -238,6 +271,17 @@ class Pair:
             for entry, fields in found
         ]
 
+    def await_redis(self, node: Node, state: str, within_s: float = 15) -> None:
+        """Wait until a node says so of its Redis."""
+        wait_until(lambda: node.readiness()[2] == state, within_s)
+
+    def warm(self) -> None:
+        """Wait until both nodes are as good as new, and have used the scripts of a flight."""
+        self.await_complete()
+        for node in self.nodes:
+            self.await_redis(node, "ok")
+            assert node.answer(Question("warm")).status == 200
+
     def without_ttl(self) -> list[bytes]:
         """The names that would stay for ever, but for those that should."""
         client: Any = self.redis.client()
@@ -248,6 +292,7 @@ class Pair:
         starting = [gevent.spawn(node.service.start, probe="/healthz") for node in self.nodes]
         try:
             gevent.joinall(starting, raise_error=True)
+            self.await_complete()
         except BaseException as error:
             gevent.joinall(starting)
             self.__exit__(type(error), error, None)

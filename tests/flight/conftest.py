@@ -8,9 +8,31 @@ from typing import Any
 import pytest
 
 from flightsvc.flight import SingleFlight
+from tests.support import topology
 from tests.support.redis_server import RedisServer
 
 Worker = Callable[..., SingleFlight]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if topology.is_spread(metafunc):
+        metafunc.parametrize("kind_of_redis", topology.chosen(metafunc.config))
+
+
+@pytest.fixture
+def kind_of_redis() -> str:
+    """What the test runs against; see :mod:`tests.support.topology`."""
+    return topology.SINGLE
+
+
+@pytest.fixture
+def redis_server(
+    kind_of_redis: str, redis_server: RedisServer, request: pytest.FixtureRequest
+) -> Any:
+    """One server, or servers that belong together; see the session's ``redis_server``."""
+    if kind_of_redis == topology.SINGLE:
+        return redis_server
+    return request.getfixturevalue(topology.FIXTURES[kind_of_redis])
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from tests.processes import wait_until
 
 #: A cluster that notices a silent owner after half a second.
 QUICK: dict[str, Any] = {"heartbeat_ms": 100, "takeover_detect_ms": 500}
+#: Heartbeats as frequent, and no owner is taken over for being silent, however slow the machine.
+STEADY: dict[str, Any] = {"heartbeat_ms": 100, "takeover_detect_ms": 6_000}
 
 
 class Model:

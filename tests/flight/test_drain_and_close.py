@@ -12,14 +12,18 @@ from flightsvc.errors import Draining
 from flightsvc.flight import FlightKey, SingleFlight
 from flightsvc.settings import Settings
 from flightsvc.store.scripts import source
+from tests.faults.proxy import Proxy
 from tests.flight.conftest import Worker
 from tests.flight.flying import Caller, Model, ask, await_following, count, roles, values
-from tests.flight.wire import Wire
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 KEY = FlightKey("scoring", "s1", "an answer")
-ACQUIRE = hashlib.sha1(source("acquire")).hexdigest().encode()
+
+
+def sha_of(script: str) -> bytes:
+    """What a script is called by."""
+    return hashlib.sha1(source(script)).hexdigest().encode()
 
 
 @pytest.mark.parametrize("how", ["drain", "close"])
@@ -112,14 +116,15 @@ def test_a_draining_worker_does_not_take_over(worker: Worker) -> None:
     assert model.calls == 1
 
 
+@pytest.mark.one_server
 def test_an_ownership_that_comes_after_the_drain_is_given_back(
     worker: Worker, redis_server: RedisServer
 ) -> None:
-    with Wire(redis_server) as wire:
+    with Proxy(redis_server) as wire:
         one, two = worker(url=wire.url), worker()
         one.run(FlightKey("scoring", "warm"), Model())
         # given a question that is on its way to Redis when the worker begins to stop
-        acquire = wire.hold(ACQUIRE)
+        acquire = wire.hold(sha_of("acquire"))
         model, second = Model(), Model()
         caller = Caller(one, KEY, model)
         assert acquire.met.wait(5)
@@ -128,6 +133,9 @@ def test_an_ownership_that_comes_after_the_drain_is_given_back(
         acquire.let_go()
         # then no call is made for nobody, and the next worker need not wait for a lease
         wait_until(lambda: count(one, "flight.in_flight") == 0, 5)
+        got = one.metrics.snapshot()
+        assert got["flight.actions.scoring.owner_new"] == 2
+        assert sum(n for name, n in got.items() if name.startswith("flight.ends.")) == 2
         late = Caller(two, KEY, second)
         assert late.result().value == {"call": 1}
         assert late.took_s < 2
@@ -155,6 +163,24 @@ def test_drain_and_close_can_be_repeated(worker: Worker) -> None:
     one.close()
 
 
+@pytest.mark.one_server
+def test_a_worker_that_closes_while_it_beats_says_nothing(
+    worker: Worker, redis_server: RedisServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Proxy(redis_server) as wire:
+        one = worker(url=wire.url, heartbeat_ms=50)
+        caller = Caller(one, KEY, Model(held=True))
+        wait_until(lambda: count(one, "redis.time.beat") >= 1)
+        beat = wire.hold(sha_of("beat"))
+        assert beat.met.wait(5)
+        one.close()
+        assert isinstance(caller.error(1), Draining)
+        beat.let_go()
+        gevent.sleep(0.05)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.one_server
 def test_a_worker_that_only_waits_closes_at_once_and_leaves_nothing(
     worker: Worker,
     redis_server: RedisServer,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import gevent
 import pytest
 
 from flightsvc.errors import CallFailed
@@ -53,6 +54,16 @@ def test_a_failure_that_is_not_stored_yet_does_not_keep_the_key(untold: Untold) 
     model = Model()
     assert Caller(one, KEY, model).result(2).value == {"call": 1}
     assert model.calls == 1
+
+
+def test_closing_ends_the_telling_of_a_flight_that_another_one_followed(untold: Untold) -> None:
+    one = untold(Model(held=True, error=ValueError()))
+    one.run(KEY, Model())
+    with gevent.Timeout(4):
+        one.close()
+    before = count(one, "redis.time.fail")
+    gevent.sleep(0.8)
+    assert count(one, "redis.time.fail") == before
 
 
 def test_a_failure_that_a_call_now_would_repeat_is_still_one(

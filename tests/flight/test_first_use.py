@@ -6,9 +6,9 @@ import gevent
 import pytest
 
 from flightsvc.flight import FlightKey, SingleFlight
+from tests.faults.proxy import Proxy
 from tests.flight.conftest import Worker, counts
 from tests.flight.flying import Caller, Model, roles, values
-from tests.flight.wire import Wire
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 
@@ -29,10 +29,11 @@ def test_many_questions_at_once_are_no_trouble_for_a_worker_that_never_asked_bef
     assert troubles(one) == {}
 
 
+@pytest.mark.one_server
 def test_a_slow_first_look_at_the_server_takes_no_connection_from_flights(
     worker: Worker, redis_server: RedisServer
 ) -> None:
-    with Wire(redis_server) as wire:
+    with Proxy(redis_server) as wire:
         look = wire.hold(b"INFO")
         one = worker(url=wire.url)
         first = Caller(one, FlightKey("scoring", "first"), Model())
@@ -44,10 +45,11 @@ def test_a_slow_first_look_at_the_server_takes_no_connection_from_flights(
         assert troubles(one) == {}
 
 
+@pytest.mark.one_server
 def test_a_worker_that_closes_in_its_first_moment_says_nothing(
     worker: Worker, redis_server: RedisServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Wire(redis_server) as wire:
+    with Proxy(redis_server) as wire:
         look = wire.hold(b"INFO")
         one = worker(url=wire.url)
         one.run(FlightKey("scoring", "first"), Model())
@@ -58,6 +60,7 @@ def test_a_worker_that_closes_in_its_first_moment_says_nothing(
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.one_server
 def test_a_worker_that_was_never_used_has_no_connection_and_closes(
     worker: Worker, redis_server: RedisServer, namespace: str
 ) -> None:

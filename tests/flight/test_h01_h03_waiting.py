@@ -10,9 +10,9 @@ import pytest
 from flightsvc.errors import WaitTimeout
 from flightsvc.flight import FlightKey
 from flightsvc.store.scripts import source
+from tests.faults.proxy import Proxy
 from tests.flight.conftest import Worker
-from tests.flight.flying import QUICK, Caller, Model, ask, await_following, values
-from tests.flight.wire import Wire
+from tests.flight.flying import STEADY, Caller, Model, ask, await_following, values
 from tests.support.redis_server import RedisServer
 
 KEY = FlightKey("scoring", "s1", "an answer")
@@ -23,7 +23,7 @@ ACQUIRE = hashlib.sha1(source("acquire")).hexdigest().encode()
 
 def test_h01_a_follower_outwaits_many_blocking_reads(worker: Worker) -> None:
     # given a model slower than several blocking reads and than the time-out of a command
-    one, two = worker(**QUICK), worker(**QUICK, redis_timeout_ms=50)
+    one, two = worker(**STEADY), worker(**STEADY)
     model = Model(takes_s=1.2)
     owner = Caller(one, KEY, model)
     model.began.wait()
@@ -39,7 +39,7 @@ def test_h01_a_follower_outwaits_many_blocking_reads(worker: Worker) -> None:
 def test_h01_a_deadline_is_answered_in_time_and_the_flight_goes_on(
     worker: Worker, elsewhere: bool
 ) -> None:
-    one, two = worker(**QUICK), worker(**QUICK)
+    one, two = worker(**STEADY), worker(**STEADY)
     model = Model(held=True)
     patient = Caller(one, KEY, model)
     model.began.wait()
@@ -57,7 +57,7 @@ def test_h01_a_deadline_is_answered_in_time_and_the_flight_goes_on(
 
 
 def test_h01_every_caller_has_a_deadline_of_its_own(worker: Worker) -> None:
-    one = worker(**QUICK)
+    one = worker(**STEADY)
     model = Model(held=True)
     hasty = [Caller(one, KEY, model, deadline_s=0.1 + n / 50) for n in range(30)]
     patient = Caller(one, KEY, model, deadline_s=5)
@@ -68,17 +68,18 @@ def test_h01_every_caller_has_a_deadline_of_its_own(worker: Worker) -> None:
     assert patient.result().value == {"call": 1}
 
 
+@pytest.mark.one_server
 def test_h02_the_reply_to_an_acquire_is_lost_and_the_owner_does_not_wait_for_itself(
     worker: Worker, redis_server: RedisServer
 ) -> None:
-    with Wire(redis_server) as wire:
-        one, two = worker(url=wire.url, **QUICK), worker(**QUICK)
+    with Proxy(redis_server) as wire:
+        one, two = worker(url=wire.url, **STEADY), worker(**STEADY)
         one.run(FlightKey("scoring", "warm"), Model())
         # given an acquire that reaches Redis, and a connection that breaks before its reply
         incident = wire.lose_reply(ACQUIRE)
         model = Model(takes_s=0.3)
         owner = Caller(one, KEY, model)
-        incident.lost.wait(5)
+        incident.done.wait(5)
         # when others ask too
         others = ask(one, KEY, model, 3) + ask(two, KEY, model, 3)
         # then there is one call, and nobody waited for a lease to end
@@ -88,11 +89,12 @@ def test_h02_the_reply_to_an_acquire_is_lost_and_the_owner_does_not_wait_for_its
         assert owner.took_s < 1.3
 
 
+@pytest.mark.one_server
 def test_h03_the_owner_ends_between_a_followers_join_and_its_first_read(
     worker: Worker, redis_server: RedisServer
 ) -> None:
-    with Wire(redis_server) as wire:
-        one, two = worker(**QUICK), worker(url=wire.url, **QUICK)
+    with Proxy(redis_server) as wire:
+        one, two = worker(**STEADY), worker(url=wire.url, **STEADY)
         model = Model(held=True)
         owner = Caller(one, KEY, model)
         model.began.wait()

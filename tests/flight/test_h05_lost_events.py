@@ -13,15 +13,13 @@ import redis
 
 from flightsvc.flight import FlightKey, SingleFlight
 from flightsvc.store import Names
+from tests.faults.proxy import Proxy
 from tests.flight.conftest import Worker
-from tests.flight.flying import Caller, Model, ask, await_following, count, values
-from tests.flight.wire import Wire
+from tests.flight.flying import STEADY, Caller, Model, ask, await_following, count, values
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 KEY = FlightKey("scoring", "s1", "an answer")
-#: heartbeats are frequent, and nobody is taken over for being silent
-STEADY = {"heartbeat_ms": 100, "takeover_detect_ms": 6_000}
 Harm = Callable[[redis.Redis, dict[str, str]], object]
 
 
@@ -79,13 +77,14 @@ def test_h05_events_vanish_before_the_end(
     assert model.calls == 1
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize(
     "harm", [delete_events, trim_events, remake_events_with_lower_ids], ids=lambda f: f.__name__
 )
 def test_h05_events_vanish_between_the_end_and_the_read(
     worker: Worker, redis_server: RedisServer, names: dict[str, str], harm: Harm
 ) -> None:
-    with Wire(redis_server) as wire:
+    with Proxy(redis_server) as wire:
         one, two = worker(**STEADY), worker(url=wire.url, **STEADY)
         model = Model(held=True)
         callers = ask(one, KEY, model)
@@ -140,10 +139,11 @@ def test_h14_everything_vanishes_and_there_are_two_calls_at_most(
     assert len(set(model.fences)) == model.calls
 
 
+@pytest.mark.one_server
 def test_h14_everything_vanishes_between_the_end_and_the_fetch(
     worker: Worker, redis_server: RedisServer, names: dict[str, str]
 ) -> None:
-    with Wire(redis_server) as wire:
+    with Proxy(redis_server) as wire:
         one, two = worker(**STEADY), worker(url=wire.url, **STEADY)
         model = Model(held=True)
         owner = Caller(one, KEY, model)

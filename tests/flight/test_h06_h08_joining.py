@@ -9,7 +9,7 @@ from flightsvc.flight import FlightContext, FlightKey
 from flightsvc.store import Names
 from tests.flight.conftest import Worker
 from tests.flight.flying import (
-    QUICK,
+    STEADY,
     Caller,
     Model,
     ask,
@@ -26,7 +26,7 @@ KEY = FlightKey("scoring", "s1", "an answer")
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["same worker", "another worker"])
 def test_h06_who_comes_just_after_the_end_gets_the_answer(worker: Worker, elsewhere: bool) -> None:
-    one, two = worker(**QUICK), worker(**QUICK)
+    one, two = worker(**STEADY), worker(**STEADY)
     model = Model()
     first = one.run(KEY, model)
     gevent.sleep(0.05)
@@ -64,7 +64,7 @@ def test_h06_runs_do_not_mix(worker: Worker, redis_server: RedisServer, namespac
 def test_h07_the_first_caller_leaves_and_the_others_get_the_answer(
     worker: Worker, elsewhere: bool
 ) -> None:
-    one, two = worker(**QUICK), worker(**QUICK)
+    one, two = worker(**STEADY), worker(**STEADY)
     model = Model(held=True)
     leaving = Caller(one, KEY, model)
     model.began.wait()
@@ -80,11 +80,11 @@ def test_h07_the_first_caller_leaves_and_the_others_get_the_answer(
     view = one.inspect(KEY.flight_id)
     assert view is not None
     assert view.state == "SUCCEEDED"
-    assert worker(**QUICK).run(KEY, model).role == "replay"
+    assert worker(**STEADY).run(KEY, model).role == "replay"
 
 
 def test_h07_all_callers_leave_and_the_answer_is_stored(worker: Worker) -> None:
-    one, two = worker(**QUICK), worker(**QUICK)
+    one, two = worker(**STEADY), worker(**STEADY)
     model = Model(held=True)
     leaving = ask(one, KEY, model, 3)
     model.began.wait()
@@ -97,7 +97,7 @@ def test_h07_all_callers_leave_and_the_answer_is_stored(worker: Worker) -> None:
 
 
 def test_h08_a_follower_leaves_and_another_joins(worker: Worker) -> None:
-    one, two, three = worker(**QUICK), worker(**QUICK), worker(**QUICK)
+    one, two, three = worker(**STEADY), worker(**STEADY), worker(**STEADY)
     model = Model(held=True)
     owner = Caller(one, KEY, model)
     model.began.wait()
@@ -113,7 +113,7 @@ def test_h08_a_follower_leaves_and_another_joins(worker: Worker) -> None:
 
 
 def test_h08_callers_that_come_and_go_at_random_do_no_harm(worker: Worker) -> None:
-    one, two = worker(**QUICK), worker(**QUICK)
+    one, two = worker(**STEADY), worker(**STEADY)
     model = Model(takes_s=0.4)
     staying = ask(one, KEY, model, 5) + ask(two, KEY, model, 5)
     for n in range(40):
@@ -127,7 +127,7 @@ def test_h08_callers_that_come_and_go_at_random_do_no_harm(worker: Worker) -> No
 
 
 def test_h08_a_callers_own_time_out_is_its_own(worker: Worker) -> None:
-    one, two = worker(**QUICK), worker(**QUICK)
+    one, two = worker(**STEADY), worker(**STEADY)
     model = Model(held=True)
     staying = ask(one, KEY, model) + ask(two, KEY, model)
     model.began.wait()
@@ -140,7 +140,7 @@ def test_h08_a_callers_own_time_out_is_its_own(worker: Worker) -> None:
 
 
 def test_a_caller_that_leaves_from_inside_its_call_is_no_special_case(worker: Worker) -> None:
-    one = worker(**QUICK)
+    one = worker(**STEADY)
     callers: list[Caller] = []
 
     def call(ctx: FlightContext) -> str:

@@ -62,8 +62,9 @@ def test_h09_followers_on_two_workers_make_one_more_call_together(
 
 
 def test_h11_a_lease_much_shorter_than_the_call_is_no_matter(worker: Worker) -> None:
-    one, two = worker(**QUICK), worker(**QUICK)
-    model = Model(takes_s=3 * DETECT_S)
+    short = {"heartbeat_ms": 100, "takeover_detect_ms": 800}
+    one, two = worker(**short), worker(**short)
+    model = Model(takes_s=2.0)
     callers = ask(one, KEY, model)
     model.began.wait()
     callers += ask(two, KEY, model)

@@ -14,7 +14,7 @@ from flightsvc.errors import (
 )
 from flightsvc.flight import FlightContext, FlightKey, SingleFlight
 from tests.flight.conftest import Worker
-from tests.flight.flying import QUICK, Caller, Model, ask, await_following, count
+from tests.flight.flying import STEADY, Caller, Model, ask, await_following, count
 
 KEY = FlightKey("scoring", "s1", "an answer")
 
@@ -112,7 +112,7 @@ def test_a_success_forgives_the_failures_before_it(worker: Worker) -> None:
 
 def test_a_call_over_its_budget_is_stopped_and_everybody_is_told(worker: Worker) -> None:
     short = {"stages": {"default": {"timeout_ms": 200, "budget_ms": 300, "retry_delays_ms": []}}}
-    one, two = worker(**QUICK, **short), worker(**QUICK, **short)
+    one, two = worker(**STEADY, **short), worker(**STEADY, **short)
     model = Model(takes_s=30)
     callers = ask(one, KEY, model)
     model.began.wait()
@@ -126,7 +126,7 @@ def test_a_call_over_its_budget_is_stopped_and_everybody_is_told(worker: Worker)
 
 def test_a_call_is_told_that_its_answer_is_not_wanted(worker: Worker) -> None:
     short = {"stages": {"default": {"timeout_ms": 100, "budget_ms": 100, "retry_delays_ms": []}}}
-    one = worker(**QUICK, **short)
+    one = worker(**STEADY, **short)
     heard: list[bool] = []
 
     def call(ctx: FlightContext) -> None:

@@ -9,16 +9,16 @@ import pytest
 from flightsvc.errors import CallFailed, Overloaded
 from flightsvc.flight import FlightContext, FlightKey, SingleFlight
 from flightsvc.store import Names
+from tests.faults.proxy import Proxy
 from tests.flight.conftest import Worker
-from tests.flight.flying import QUICK, Caller, Model, ask, count, values
-from tests.flight.wire import Wire
+from tests.flight.flying import STEADY, Caller, Model, ask, count, values
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 KEY = FlightKey("scoring", "s1", "an answer")
 
 
-class ForgetfulWire(Wire):
+class ForgetfulProxy(Proxy):
     """Before each script that is called, the server forgets all of them."""
 
     def __init__(self, server: RedisServer) -> None:
@@ -42,15 +42,15 @@ def healthy(flights: SingleFlight) -> bool:
 
 
 @pytest.fixture
-def wire(own_redis: RedisServer) -> Iterator[ForgetfulWire]:
-    with ForgetfulWire(own_redis) as wire:
+def wire(own_redis: RedisServer) -> Iterator[ForgetfulProxy]:
+    with ForgetfulProxy(own_redis) as wire:
         yield wire
 
 
 def test_h16_no_step_of_a_flight_needs_what_an_earlier_one_loaded(
-    worker: Worker, wire: ForgetfulWire
+    worker: Worker, wire: ForgetfulProxy
 ) -> None:
-    one, two = (worker(url=wire.url, **QUICK) for _ in range(2))
+    one, two = (worker(url=wire.url, **STEADY) for _ in range(2))
     # acquire, mark_running, join, wake, beat, finish, fetch
     model = Model(held=True)
     callers = ask(one, KEY, model)
@@ -69,9 +69,9 @@ def test_h16_no_step_of_a_flight_needs_what_an_earlier_one_loaded(
 
 
 def test_h16_nor_do_failures_releases_and_repairs(
-    worker: Worker, wire: ForgetfulWire, own_redis: RedisServer, namespace: str
+    worker: Worker, wire: ForgetfulProxy, own_redis: RedisServer, namespace: str
 ) -> None:
-    one, two = (worker(url=wire.url, **QUICK) for _ in range(2))
+    one, two = (worker(url=wire.url, **STEADY) for _ in range(2))
 
     def full(ctx: FlightContext) -> None:
         raise Overloaded()

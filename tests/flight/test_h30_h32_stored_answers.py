@@ -14,7 +14,7 @@ from flightsvc.flight import FlightKey
 from flightsvc.flight.serializer import seal
 from flightsvc.store import Names
 from tests.flight.conftest import Worker
-from tests.flight.flying import QUICK, Caller, Model, ask, values
+from tests.flight.flying import STEADY, Caller, Model, ask, values
 from tests.support.redis_server import RedisServer
 
 KEY = FlightKey("scoring", "s1", "an answer")
@@ -79,7 +79,7 @@ def test_h30_a_damaged_answer_is_a_miss_and_is_repaired(
 def test_h30_an_answer_that_is_damaged_before_its_followers_fetch_it(
     worker: Worker, redis_server: RedisServer, result_name: str
 ) -> None:
-    one, two = worker(**QUICK), worker(**QUICK)
+    one, two = worker(**STEADY), worker(**STEADY)
     client = redis_server.client()
     one.run(KEY, Model())
     # given a follower's join that finds a damaged answer of the flight it waited for
@@ -94,7 +94,7 @@ def test_h30_an_answer_that_is_damaged_before_its_followers_fetch_it(
 def test_an_answer_of_a_newer_release_is_a_miss_and_is_not_discarded(
     worker: Worker, redis_server: RedisServer, result_name: str
 ) -> None:
-    one, two = worker(**QUICK), worker(**QUICK)
+    one, two = worker(**STEADY), worker(**STEADY)
     client = redis_server.client()
     one.run(KEY, Model())
     newer = seal(2, b"words of another release", b"and its body")

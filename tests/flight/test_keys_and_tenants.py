@@ -9,7 +9,7 @@ import pytest
 from flightsvc.errors import KeyConflict
 from flightsvc.flight import FlightKey
 from tests.flight.conftest import Worker
-from tests.flight.flying import QUICK, Caller, Model, ask, await_following, values
+from tests.flight.flying import STEADY, Caller, Model, ask, await_following, values
 from tests.processes import wait_until
 
 DIFFERENT = [
@@ -26,8 +26,8 @@ DIFFERENT = [
 def test_invariant_9_nothing_is_shared_between(
     worker: Worker, one_is: dict[str, Any], two_is: dict[str, Any], elsewhere: bool
 ) -> None:
-    one = worker(**QUICK)
-    two = worker(**QUICK) if elsewhere else one
+    one = worker(**STEADY)
+    two = worker(**STEADY) if elsewhere else one
     first, second = Model(takes_s=0.05, value="first's"), Model(takes_s=0.05, value="second's")
     # when they ask the same at once
     mine = ask(one, FlightKey("scoring", "s1", "x", **one_is), first, 3)
@@ -60,8 +60,8 @@ NONE = FlightKey("scoring", "key chosen by the client")
 def test_a_key_that_stands_for_another_request_is_refused(
     worker: Worker, other: FlightKey, elsewhere: bool
 ) -> None:
-    one = worker(**QUICK)
-    two = worker(**QUICK) if elsewhere else one
+    one = worker(**STEADY)
+    two = worker(**STEADY) if elsewhere else one
     model, wrong = Model(held=True), Model()
     # given a flight in the air
     owner = Caller(one, MINE, model)

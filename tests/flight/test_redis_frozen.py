@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from flightsvc.errors import CallFailed, CoordinationUnavailable
+from flightsvc.errors import CallFailed
 from flightsvc.flight import FlightKey, SingleFlight
 from tests.flight.conftest import Worker
-from tests.flight.flying import QUICK, Caller, Model, ask, await_following, count, roles, values
+from tests.flight.flying import (
+    QUICK,
+    STEADY,
+    Caller,
+    Model,
+    ask,
+    await_following,
+    count,
+    roles,
+    values,
+)
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 KEY = FlightKey("scoring", "s1", "an answer")
-#: no owner is taken over for being silent in these tests
-STEADY = {"heartbeat_ms": 100, "takeover_detect_ms": 6_000}
 #: a time-out of Redis, and much room for a slow machine
 LATE_S = 1.5
 
@@ -206,45 +214,3 @@ def test_a_call_that_fails_while_redis_is_frozen_is_not_repeated(
     for follower in followers:
         assert isinstance(follower.error(), CallFailed)
     assert model.calls == 1
-
-
-# -- mode `distributed` -----------------------------------------------------------------------
-
-
-def test_in_mode_distributed_a_new_caller_is_told_at_once(
-    worker: Worker, own_redis: RedisServer
-) -> None:
-    one = worker(url=own_redis.url, mode="distributed", **STEADY)
-    own_redis.freeze()
-    model = Model()
-    for _ in range(3):
-        caller = Caller(one, KEY, model)
-        error = caller.error(LATE_S)
-        assert isinstance(error, CoordinationUnavailable)
-        assert (error.status, error.retry_after_s) == (503, 1)
-    assert asked(one) == 1
-    assert model.calls == 0
-    # and when Redis is back, coordination is
-    own_redis.thaw()
-    wait_until(lambda: one.coordination == "ok", 5)
-    late = Caller(one, KEY, model)
-    assert late.result().value == {"call": 1}
-    assert late.took_s < 3
-
-
-def test_in_mode_distributed_an_owner_that_cannot_beat_stops(
-    worker: Worker, own_redis: RedisServer
-) -> None:
-    one = worker(url=own_redis.url, mode="distributed", **QUICK)
-    two = worker(url=own_redis.url, mode="distributed", **QUICK)
-    model = Model(held=True)
-    callers = ask(one, KEY, model, 3)
-    model.began.wait()
-    callers += ask(two, KEY, model, 3)
-    await_following(two)
-    own_redis.freeze()
-    for caller in callers:
-        assert isinstance(caller.error(), CoordinationUnavailable)
-        assert caller.took_s > QUICK["takeover_detect_ms"] / 1000
-    model.let_go()
-    assert (model.calls, model.ended) == (1, 0)

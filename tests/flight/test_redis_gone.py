@@ -10,14 +10,13 @@ import pytest
 from flightsvc.errors import CallFailed, CoordinationUnavailable, SettingsError
 from flightsvc.flight import FlightKey, SingleFlight
 from flightsvc.settings import Settings
+from tests.faults.proxy import Proxy
 from tests.flight.conftest import Worker
-from tests.flight.flying import QUICK, Caller, Model, ask, await_following, count, roles, values
-from tests.flight.wire import Wire
+from tests.flight.flying import STEADY, Caller, Model, ask, await_following, count, roles, values
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 KEY = FlightKey("scoring", "s1", "an answer")
-STEADY = {"heartbeat_ms": 100, "takeover_detect_ms": 6_000}
 
 
 @pytest.fixture
@@ -124,7 +123,7 @@ def test_a_worker_that_closes_gives_up_telling_redis(
 def test_h15_redis_is_absent_at_the_start_and_coordination_comes_with_it(
     worker: Worker, absent_redis: RedisServer
 ) -> None:
-    one, two = worker(url=absent_redis.url, **QUICK), worker(url=absent_redis.url, **QUICK)
+    one, two = worker(url=absent_redis.url, **STEADY), worker(url=absent_redis.url, **STEADY)
     # without it, each worker joins its own callers
     model = Model(takes_s=0.1)
     callers = ask(one, KEY, model, 5) + ask(two, KEY, model, 5)
@@ -144,23 +143,10 @@ def test_h15_redis_is_absent_at_the_start_and_coordination_comes_with_it(
 def test_h15_coordination_comes_back_without_anybody_looking(
     worker: Worker, absent_redis: RedisServer
 ) -> None:
-    one = worker(url=absent_redis.url, **QUICK)
+    one = worker(url=absent_redis.url, **STEADY)
     assert one.run(KEY, Model()).role == "local"
     absent_redis.start()
     wait_until(lambda: count(one, "coordination.up") == 1, 5)
-
-
-def test_in_mode_distributed_there_is_no_call_without_redis(
-    worker: Worker, absent_redis: RedisServer
-) -> None:
-    one = worker(url=absent_redis.url, mode="distributed", **QUICK)
-    model = Model()
-    caller = Caller(one, KEY, model)
-    assert isinstance(caller.error(1), CoordinationUnavailable)
-    assert model.calls == 0
-    absent_redis.start()
-    wait_until(lambda: one.coordination == "ok", 5)
-    assert one.run(KEY, model).role == "owner"
 
 
 def test_a_flight_cannot_be_looked_at_without_redis(
@@ -176,7 +162,7 @@ def test_a_flight_cannot_be_looked_at_without_redis(
 def test_a_follower_that_is_cut_off_for_a_moment_makes_no_call(
     worker: Worker, own_redis: RedisServer
 ) -> None:
-    with Wire(own_redis) as wire:
+    with Proxy(own_redis) as wire:
         one, two = worker(url=own_redis.url, **STEADY), worker(url=wire.url, **STEADY)
         model = Model(held=True)
         callers = ask(one, KEY, model)
@@ -196,7 +182,7 @@ def test_a_follower_that_is_cut_off_for_a_moment_makes_no_call(
 def test_an_owner_that_is_cut_off_for_a_moment_keeps_its_flight(
     worker: Worker, own_redis: RedisServer
 ) -> None:
-    with Wire(own_redis) as wire:
+    with Proxy(own_redis) as wire:
         one, two = worker(url=wire.url, **STEADY), worker(url=own_redis.url, **STEADY)
         model = Model(held=True)
         callers = ask(one, KEY, model)

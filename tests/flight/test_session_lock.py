@@ -175,7 +175,7 @@ def test_an_evicted_lock_is_taken_again(
     a = Caller(one, ONE_FILE, first)
     assert first.locked.wait(2)
     client = redis_server.client()
-    (lock,) = client.keys(f"*{namespace}.*:lock:*")
+    (lock,) = client.scan_iter(f"*{namespace}.*:lock:*")
     client.delete(lock)
     wait_until(lambda: client.exists(lock))
     assert isinstance(Caller(two, OTHER_FILE, Heavy(two, wait_s=0.2)).error(2), CallFailed)

@@ -1,7 +1,7 @@
 """The real scripts with a clock that the test sets.
 
-Each script takes the time through one function, which asks ``TIME`` once. In the copy that runs here
-it asks a hash instead; nothing else is changed.
+Each script takes the time through one function, which asks ``TIME`` once. In the copy that runs
+here it asks a hash instead; nothing else is changed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,19 @@ from typing import Any
 from redis.exceptions import NoScriptError
 
 from flightsvc.metrics import Metrics
+from flightsvc.settings import Settings
+from flightsvc.settings.redis_url import parse_redis_url
 from flightsvc.store import Store, Verb, scripts
+from flightsvc.store.single import single_server
 from tests.support.redis_server import RedisServer
 
 #: Where the copies find the time: seconds and microseconds, as ``TIME`` gives them.
 CLOCK = "the-clock"
 _REAL = "redis.call('TIME')"
 _OURS = f"redis.call('HMGET', '{CLOCK}', 's', 'us')"
-_FUNCTION = re.compile(r"^local function now_(ms|us)\(\)\n  local t = redis\.call\('TIME'\)\n", re.M)
+_FUNCTION = re.compile(
+    r"^local function now_(ms|us)\(\)\n  local t = redis\.call\('TIME'\)\n", re.M
+)
 
 
 @cache
@@ -42,9 +47,11 @@ class ClockedStore(Store):
 
     def __init__(self, server: RedisServer) -> None:
         self.client: Any = server.client()
-        super().__init__(
-            self.client, self.client, connections=1, one_slot_a_read=False, metrics=Metrics.off()
-        )
+        super().__init__(single_server(Settings(), parse_redis_url(server.url)), Metrics.off())
+
+    def close(self) -> None:
+        super().close()
+        self.client.close()
 
     def set_clock(self, us: int) -> None:
         """Set the time, in microseconds."""

@@ -56,6 +56,7 @@ class Told:
     wait: int = 0
     by_ttl: bool = False
 
+
 class Deciding(World):
     """Answers questions."""
 

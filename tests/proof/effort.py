@@ -3,6 +3,7 @@
 ``PROOF_ROUNDS``  how often each random search is made; unset: the short form
 ``PROOF_SEED``    where the seeds begin; unset: the same ones in the short form, others each time
                   in the long one
+``PROOF_SHRINK``  0: what is found is not made shorter
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import random
 _ROUNDS = int(os.environ.get("PROOF_ROUNDS") or 0)
 _SEED = int(os.environ.get("PROOF_SEED") or 0)
 
+#: Whether what is found is made shorter before it is shown.
+SHRINK = os.environ.get("PROOF_SHRINK") != "0"
 #: Whether this is the long form.
 LONG = _ROUNDS > 0
 
@@ -21,9 +24,9 @@ def rounds(short: int, share: float = 1.0) -> int:
     """How often to try.
 
     :param short: in the short form.
-    :param share: of the rounds of the long form.
+    :param share: of the rounds of the long form, for what takes long.
     """
-    return max(short, int(_ROUNDS * share)) if LONG else short
+    return max(1, int(_ROUNDS * share)) if LONG else short
 
 
 def first_seed() -> int:

@@ -13,30 +13,21 @@ from collections.abc import Callable
 from typing import Any
 
 from flightsvc.flight import FlightKey
-from flightsvc.flight.coordinator import (
-    Conflict,
-    FlightCoordinator,
-    Following,
-    Outcome,
-    Ownership,
-    Refused,
-    Replayed,
-)
+from flightsvc.flight.coordinator import FlightCoordinator, Outcome, Refused
 from flightsvc.settings import Settings
 from flightsvc.store import Names
 from tests.proof.clocked import CLOCK, ClockedStore
 from tests.proof.deciding import Told
 from tests.proof.model import Model
-from tests.proof.world import DEADLINE, DETECT, FAILURE_TTL, RESULT_TTL, Meta
+from tests.proof.reading import expected_words, hash_of, plain, words
+from tests.proof.world import DEADLINE, DETECT, FAILURE_TTL, RESULT_TTL
 from tests.support.redis_server import RedisServer
 
 FLIGHTS = 2
-#: codec and size of every stored answer
-PACKED = ("none+raw", 6)
 #: the time at the beginning, in microseconds
 BEGIN = 1_700_000_000_000_000
-#: no two steps share a microsecond, as with a real server
-TICK = 100
+#: no two steps share a microsecond, as with a real server; nothing expires between two steps
+TICK = 1
 #: what is added to every TTL between two steps, in ms
 SLACK = 10**9
 #: how much later than it is set a TTL may be read, besides the time that the step took, in ms
@@ -96,17 +87,23 @@ class Lockstep:
         return FlightCoordinator(self.store, self._names, self._settings, name)
 
     def flush(self) -> None:
-        """Lose everything."""
+        """Everything is lost."""
         self.store.client.flushall()
         self.store.set_clock(self.model.us)
+        for key in list(self.model.present()):
+            self.model.drop(key)
 
     def lose(self, key: str) -> None:
-        """Lose one key, by its name in the model."""
+        """One key is lost, by its name in the model."""
         self.store.client.delete(self._keys[key])
+        self.model.drop(key)
 
     def trim(self, flight: int) -> None:
-        """Lose what is in a stream."""
+        """What is in a stream is lost."""
         self.store.client.xtrim(self._keys[f"events:{flight}"], maxlen=0, approximate=False)
+        events = self.model.flights[flight].events
+        if events is not None:
+            events.events = []
 
     def step(self, real: Callable[[], Any], model: Callable[[], Any]) -> tuple[Any, Any]:
         """Do something on both sides, then compare everything that they hold.
@@ -114,7 +111,9 @@ class Lockstep:
         :returns: both answers; :meth:`agree` compares those to a question.
         """
         got, expected = real(), model()
-        self.look(self.model.us + TICK)
+        later = self.model.us + TICK
+        assert later // 1000 == self.model.ms, "too many steps without a change of time"
+        self.look(later)
         return got, expected
 
     def look(self, us: int) -> None:
@@ -172,8 +171,8 @@ class Lockstep:
                 event.id = event.id or entry.decode()
 
     def _compare(self, found: dict[str, tuple[int, Any]]) -> None:
-        real = {key: _plain(key, content) for key, (_, content) in found.items()}
-        assert real == {key: self._expected(key) for key in self.model.keys()}
+        real = {key: plain(key, content) for key, (_, content) in found.items()}
+        assert real == {key: self._expected(key) for key in self.model.present()}
 
     def _compare_ttls(self, found: dict[str, tuple[int, Any]], late: float) -> None:
         self._late, self._touched = late, dict(self.model.touched)
@@ -191,12 +190,12 @@ class Lockstep:
         if part == "fence":
             return self.model.fence
         if part == "live":
-            ids = {flight.name: self.key(int(flight.name)).flight_id for flight in _all(self.model)}
-            return {ids[name]: at for name, at in self.model.live.items()}
+            live = self.model.live.items()
+            return {self.key(int(name)).flight_id: at for name, at in live}
         flight = self.model.flights[int(number)]
         if part == "meta":
             assert flight.meta is not None
-            return _meta(flight.meta)
+            return hash_of(flight.meta)
         if part == "events":
             assert flight.events is not None
             return [(event.id, event.fields) for event in flight.events.events]
@@ -210,72 +209,3 @@ class Lockstep:
                 keys[f"{part}:{number}"] = names[part]
             keys |= {"live": names["live"], "fence": names["fence"]}
         return keys
-
-
-def words(outcome: Outcome) -> tuple[Any, ...]:
-    """An answer, flat."""
-    if isinstance(outcome, Ownership):
-        return outcome.action.value, outcome.fence, outcome.attempt
-    if isinstance(outcome, Following):
-        place = outcome.events_from, outcome.last_event
-        return "FOLLOWER_WAIT", outcome.fence, *place, outcome.patience_ms
-    if isinstance(outcome, Replayed):
-        return "REPLAY_SUCCESS", outcome.fence, outcome.envelope
-    if isinstance(outcome, Refused):
-        f = outcome.failure
-        said = f.error_type.value, f.code, f.retryable, f.status
-        return "REPLAY_FAILURE", outcome.fence, *said, f.retry_after_ms
-    return ("KEY_CONFLICT",) if isinstance(outcome, Conflict) else ("DECLINED",)
-
-
-def expected_words(told: Told) -> tuple[Any, ...]:
-    """The model's answer, in the same form."""
-    if told.action.startswith("OWNER"):
-        return told.action, told.fence, told.attempt
-    if told.action == "FOLLOWER_WAIT":
-        assert told.events_from is not None
-        assert told.last_event is not None
-        return told.action, told.fence, told.events_from.id, told.last_event.id, told.wait
-    if told.action == "REPLAY_SUCCESS":
-        return told.action, told.fence, told.envelope
-    if told.action == "REPLAY_FAILURE":
-        e = told.error
-        assert e is not None
-        return told.action, told.fence, e.error_type, e.code, e.retryable, e.status, told.wait
-    return (told.action,)
-
-
-def _all(model: Model) -> list[Any]:
-    return list(model.flights)
-
-
-def _meta(meta: Meta) -> dict[str, str]:
-    """As the hash must be."""
-    known = ("state", "fence", "owner", "worker", "digest", "ownerships", "silent", "action")
-    times = ("created", "heartbeat", "deadline", "seq")
-    fields = {name: str(getattr(meta, name)) for name in (*known, *times)}
-    fields |= {"tenant": "", "stage": "scoring", "events_from": meta.events_from.id}
-    if meta.result_fence:
-        fields |= {"result_fence": str(meta.result_fence), "checksum": meta.checksum}
-        fields |= {"codec": PACKED[0], "size": str(PACKED[1])}
-    if meta.error is not None:
-        error = {**vars(meta.error), "retryable": int(meta.error.retryable)}
-        fields |= {name: str(value) for name, value in error.items()}
-    return fields
-
-
-def _plain(key: str, content: Any) -> Any:
-    """As the model holds it."""
-    part = key.partition(":")[0]
-    if part == "result":
-        return content
-    if part == "fence":
-        return int(content)
-    if part == "events":
-        return [(entry.decode(), _pairs(fields)) for entry, fields in content]
-    pairs = _pairs(content)
-    return pairs if part == "meta" else {name: int(value) for name, value in pairs.items()}
-
-
-def _pairs(flat: list[bytes]) -> dict[str, str]:
-    return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from flightsvc.flight.state import TRANSITIONS, FlightState
 from tests.proof.world import Flight
+from tests.proof.writes import blob_of
 
 
 @dataclass
@@ -102,8 +103,3 @@ class Promises:
         assert record.accepted.get(meta.result_fence) == meta.checksum
         if meta.state == "SUCCEEDED" and flight.result is not None:
             assert flight.result == blob_of(meta.checksum)
-
-
-def blob_of(checksum: str) -> bytes:
-    """The stored bytes that go with a checksum, in these tests."""
-    return b"envelope " + checksum.encode()

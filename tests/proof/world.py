@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 DETECT = 5_000
 #: budget of the stage and takeover detection, in ms
@@ -12,6 +13,7 @@ LIVE_TTL = 30_000
 RESULT_TTL = 40_000
 FAILURE_TTL = 20_000
 EVENTS_TTL = 30_000
+
 
 @dataclass(eq=False)
 class Event:
@@ -94,7 +96,7 @@ class World:
     def ms(self) -> int:
         return self.us // 1000
 
-    def keys(self) -> Iterator[str]:
+    def present(self) -> Iterator[str]:
         """The names of all keys that are there."""
         for flight in self.flights:
             for part in ("meta", "result", "events", "interest"):
@@ -119,6 +121,30 @@ class World:
     def overdue(self, us: int) -> list[str]:
         """The keys that have expired by a time, in microseconds."""
         return [key for key, at in self.expires.items() if at <= us // 1000]
+
+    def edges(self) -> set[int]:
+        """The moments at which something changes by itself, in ms."""
+        edges = set(self.expires.values())
+        edges |= {at + LIVE_TTL for at in self.live.values()}
+        for flight in self.flights:
+            edges |= set(flight.interest.values())
+            if flight.meta is not None:
+                edges |= {flight.meta.heartbeat + DETECT, flight.meta.deadline}
+                edges |= {flight.meta.error.not_before} if flight.meta.error else set()
+        return edges
+
+    def state_of(self, flight: int) -> tuple[str | None, int]:
+        """State and fence of a flight."""
+        meta = self.flights[flight].meta
+        return (meta.state, meta.fence) if meta else (None, 0)
+
+    def core_of(self, number: int) -> Any:
+        """What a repeated write must leave alone: all but the heartbeat and leases."""
+        flight = self.flights[number]
+        meta = flight.meta and replace(flight.meta, heartbeat=0)
+        return meta, flight.result, flight.events and list(flight.events.events)
+
+    # -- changes -----------------------------------------------------------------------------
 
     def announce(self, flight: Flight, fence: int) -> Event:
         return self.say(flight, LIVE_TTL, kind="owned", fence=fence)

@@ -1,38 +1,50 @@
-"""Every test here runs against the embedded Valkey and against Debian's redis-server."""
+"""Every test here runs against the embedded Valkey and against Debian's redis-server.
+
+Those that can run on Sentinels and on a cluster too, see :mod:`tests.support.topology`.
+"""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.flight.conftest import worker
 from tests.protocol.desk import Desk
+from tests.support import topology
 from tests.support.redis_server import RedisServer
 
 __all__ = ["worker"]
 
-MISSING = "Debian package redis-server is missing"
+SINGLE = ("embedded", "redis-server")
 
 
-@pytest.fixture(scope="session", params=["embedded", "redis-server"])
-def program(request: pytest.FixtureRequest) -> str | None:
-    """The server's binary; None for the embedded one."""
-    if request.param == "embedded":
-        return None
-    found = shutil.which("redis-server")
-    if found is None:
-        if os.environ.get("FLIGHTSVC_TEST_STRICT") == "1":
-            pytest.fail(MISSING)
-        pytest.skip(MISSING)
-    return found
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "program" not in metafunc.fixturenames:
+        return
+    programs = list(SINGLE)
+    if topology.is_spread(metafunc):
+        kinds = topology.chosen(metafunc.config)
+        programs = programs if topology.SINGLE in kinds else []
+        programs += [kind for kind in kinds if kind != topology.SINGLE]
+    metafunc.parametrize("program", programs, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
-def redis_server(program: str | None) -> Iterator[RedisServer]:
+def program(request: pytest.FixtureRequest) -> str | None:
+    """The server's binary, None for the embedded one; or a topology."""
+    if request.param == "embedded":
+        return None
+    return topology.debian_redis() if request.param == "redis-server" else str(request.param)
+
+
+@pytest.fixture(scope="session")
+def redis_server(program: str | None, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A server for all tests of this folder that leave it as it was; it evicts nothing."""
+    if program in topology.TOPOLOGIES:
+        yield request.getfixturevalue(topology.FIXTURES[program])
+        return
     with RedisServer("--maxmemory-policy", "noeviction", program=program) as server:
         yield server
 

@@ -20,7 +20,7 @@ from tests.protocol.desk import Content, Desk
 def desk(desk: Desk) -> Iterator[Desk]:
     """A desk whose server is no longer full after the test."""
     yield desk
-    desk.client.config_set("maxmemory", 0)
+    desk.server.set("maxmemory", 0)
 
 
 def _fill(desk: Desk) -> tuple[Content, dict[str, int]]:
@@ -30,7 +30,7 @@ def _fill(desk: Desk) -> tuple[Content, dict[str, int]]:
     """
     for key in ("meta", "events", "result", "live", "interest"):
         desk.client.pexpire(desk.keys[key], 25_000)
-    desk.client.config_set("maxmemory", 1_000)
+    desk.server.set("maxmemory", 1_000)
     return desk.content(), {key: desk.ttl(key) for key in desk.keys}
 
 
@@ -204,6 +204,6 @@ def test_with_memory_again_all_goes_on(desk: Desk) -> None:
         desk.run(verbs.FINISH, fence=fence)
 
     # when there is memory again, then the repeated finish stores it
-    desk.client.config_set("maxmemory", 0)
+    desk.server.set("maxmemory", 0)
     desk.finish(fence)
     assert desk.ask("b") == ["REPLAY_SUCCESS", fence, "answer"]

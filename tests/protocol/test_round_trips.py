@@ -27,6 +27,7 @@ from tests.protocol.desk import SHARDS, Desk
 from tests.protocol.watch import Watch
 from tests.support.redis_server import RedisServer
 
+pytestmark = pytest.mark.one_server
 KEY = FlightKey("scoring", "s1", "3", "an answer")
 
 
@@ -126,7 +127,7 @@ def test_a_worker_keeps_few_connections(worker: Worker, redis_server: RedisServe
 def _manager(desk: Desk) -> HeartbeatManager:
     settings = Settings.checked(redis_url=desk.server.url, namespace=desk.namespace)
     metrics = Metrics.off()
-    health = CoordinationHealth(desk.store, lambda: None, metrics)
+    health = CoordinationHealth(desk.store, desk.names, lambda _shard: None, metrics)
     coordinator = desk.coordinator()
     orphans = OrphanedAcquires(coordinator, ResultSerializer(settings.max_result_bytes))
     return HeartbeatManager(coordinator, health, desk.names, settings, orphans)

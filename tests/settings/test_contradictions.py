@@ -66,30 +66,6 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "statsd host as a url": ({"statsd_host": "udp://statsd"}, ["statsd_host"]),
 }
 
-REDIS_URLS = {
-    "localhost:6379": "redis://",
-    "http://h": "redis://",
-    f"redis+sentinel://:{SECRET}@h": "unix://",
-    f"redis+cluster://:{SECRET}@h": "unix://",
-    f"redis://:{SECRET}@h:port": "port",
-    f"redis://:{SECRET}@h:66666": "port",
-    f"redis://:{SECRET}@[::1": "host",
-    "redis://": "no host",
-    f"redis://:{SECRET}@:6379": "no host",
-    "unix://": "no socket",
-    f"redis://:{SECRET}@h/name": "number",
-    "unix:///tmp/a.sock?db=x": "number",
-    f"redis://:{SECRET}@h?decode_responses=true": "decode_responses",
-    "redis://h?decode_responses=false": "decode_responses",
-    "redis://h?decode_responses=": "decode_responses",
-    "redis://h?DB=1": "'DB'",
-    "redis://h?decode%5Fresponses=1": "decode_responses",
-    "redis://h?db=1&encoding=utf-16": "encoding",
-    "redis://h?socket_timeout=60": "redis_timeout_ms",
-    "redis://h?max_connections=1": "redis_connections",
-    "redis://h?nonsense=1": "nonsense",
-}
-
 OPENAI_URLS = [
     "host/v1",
     "ftp://host/v1",
@@ -122,28 +98,6 @@ def test_a_contradiction_names_both_settings_and_the_fix(
     assert "settings are wrong" not in told
     for part in named:
         assert part in told
-
-
-@pytest.mark.parametrize(("url", "named"), REDIS_URLS.items())
-def test_h19_a_redis_url_that_cannot_work_is_refused(url: str, named: str) -> None:
-    told = message(redis_url=url)
-    assert told.startswith("redis_url ")
-    assert named in told
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "redis://localhost",
-        "redis://user:pa%3Ass@h:6380/3",
-        "rediss://:p@[::1]:6379?ssl_cert_reqs=none&db=0",
-        "unix:///run/redis.sock",
-        "unix://user:p@/run/redis.sock?db=2",
-        "redis://h/?client_name=flights",
-    ],
-)
-def test_redis_urls_that_work(url: str) -> None:
-    assert Settings(redis_url=url).redis_url == url
 
 
 @pytest.mark.parametrize("url", OPENAI_URLS)

@@ -47,6 +47,10 @@ class RedisServer:
         """A plain client for looking from outside."""
         return redis.Redis(unix_socket_path=self.socket_path, protocol=2)
 
+    def set(self, name: str, value: str | int) -> None:
+        """Change its configuration (CONFIG SET)."""
+        self.client().config_set(name, value)
+
     def start(self) -> None:
         """Start and wait until it answers."""
         self._process = subprocess.Popen(

@@ -1,0 +1,1 @@
+"""Measurements as ratios in one run; ``make bench`` runs them all and writes docs/benchmarks.md."""
