@@ -11,16 +11,8 @@ from signal import SIGINT, SIGKILL, SIGQUIT, SIGTERM, Signals
 import pytest
 
 from flightsvc.model_server.process import ModelServerProcess
-from tests.faults.nodes import (
-    GRACE_S,
-    KILLED_AFTER_S,
-    Pair,
-    Question,
-    bodies,
-    codes,
-    measured,
-    roles,
-)
+from tests.faults.callers import Question, bodies, codes, measured, roles
+from tests.faults.nodes import GRACE_S, KILLED_AFTER_S, Pair
 from tests.processes import alive, wait_until
 from tests.support.redis_server import RedisServer
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from flightsvc.model_server.process import ModelServerProcess
+from tests.faults.callers import Asker, Question, bodies, codes
 from tests.faults.incident import Harm
 from tests.faults.lines import LinePair, line_pair
-from tests.faults.nodes import DETECT_S, Asker, Question, bodies, codes
+from tests.faults.nodes import DETECT_S
 from tests.faults.resp import command, script
 from tests.support.redis_server import RedisServer
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from flightsvc.model_server.process import ModelServerProcess
-from tests.faults.nodes import Asker, Node, Pair, Question, bodies, codes, measured
+from tests.faults.callers import Asker, Question, bodies, codes, measured
+from tests.faults.nodes import Node, Pair
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 

@@ -11,7 +11,8 @@ import pytest
 
 from flightsvc.model_server.process import ModelServerProcess
 from flightsvc.store import Names
-from tests.faults.nodes import DETECT_S, Asker, Pair, Question, bodies, codes
+from tests.faults.callers import Asker, Question, bodies, codes
+from tests.faults.nodes import DETECT_S, Pair
 from tests.faults.servers import TroubledServer
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer

@@ -9,8 +9,9 @@ import gevent
 import pytest
 
 from flightsvc.model_server.process import ModelServerProcess
+from tests.faults.callers import Question, bodies, codes, roles
 from tests.faults.lines import LinePair, line_pair
-from tests.faults.nodes import DETECT_S, Question, bodies, codes, roles
+from tests.faults.nodes import DETECT_S
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 

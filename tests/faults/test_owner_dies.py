@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from flightsvc.model_server.process import ModelServerProcess
-from tests.faults.nodes import DETECT_S, Pair, Question, bodies, measured, roles
+from tests.faults.callers import Question, bodies, measured, roles
+from tests.faults.nodes import DETECT_S, Pair
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 

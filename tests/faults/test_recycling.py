@@ -11,7 +11,8 @@ import gevent
 import pytest
 
 from flightsvc.model_server.process import ModelServerProcess
-from tests.faults.nodes import BOOT_S, GRACE_S, Asker, Pair, Question, bodies, booted, codes, roles
+from tests.faults.callers import Asker, Question, bodies, codes, roles
+from tests.faults.nodes import BOOT_S, GRACE_S, Pair, booted
 from tests.processes import alive, wait_until
 from tests.support.redis_server import RedisServer
 
@@ -115,7 +116,7 @@ def test_hup_under_load_refuses_nobody(pair: Pair) -> None:
     def load() -> None:
         while True:
             question = Question()
-            askers.append((question, Asker(pair.a, question)))
+            askers.append((question, Asker(pair.a.service.url, question)))
             gevent.sleep(0.03)
 
     loading = gevent.spawn(load)

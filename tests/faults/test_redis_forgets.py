@@ -12,7 +12,8 @@ import pytest
 
 from flightsvc.model_server.process import ModelServerProcess
 from flightsvc.store import Names
-from tests.faults.nodes import Asker, Pair, Question, bodies, codes
+from tests.faults.callers import Asker, Question, bodies, codes
+from tests.faults.nodes import Pair
 from tests.processes import wait_until
 from tests.support.redis_server import RedisServer
 

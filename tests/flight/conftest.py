@@ -9,6 +9,7 @@ import pytest
 
 from flightsvc.flight import SingleFlight
 from tests.support import topology
+from tests.support.redis_node import Topology
 from tests.support.redis_server import RedisServer
 
 Worker = Callable[..., SingleFlight]
@@ -39,9 +40,11 @@ def redis_server(
 def worker(redis_server: RedisServer, namespace: str) -> Iterator[Worker]:
     """Makes workers of one cluster: ``worker(heartbeat_ms=…, stages={…}, url=…)``."""
     made: list[SingleFlight] = []
+    # servers that share the machine with a test may be slow without being frozen
+    patient = {"redis_timeout_ms": 1_000} if isinstance(redis_server, Topology) else {}
 
     def make(url: str = "", **settings: Any) -> SingleFlight:
-        given = {"namespace": namespace, **settings}
+        given = {"namespace": namespace, **({} if url else patient), **settings}
         flights = SingleFlight.from_url(url or redis_server.url, **given)
         made.append(flights)
         return flights

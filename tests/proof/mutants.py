@@ -46,6 +46,9 @@ IS_OWNER = "if m[2] ~= ARGV[2] or m[3] ~= ARGV[3] then"
 H12 = "test_h12_not_the_owner.py"
 WRITES_OF_OTHERS = f"{H12}::test_h12_writes_of_others_are_refused"
 SENT_TWICE = "test_writes.py::test_a_write_sent_twice_changes_nothing_twice"
+#: the random searches
+MODEL = "proof/test_machine.py::test_the_scripts_do_what_the_model_does"
+FAULTS = "proof/test_history.py::test_under_random_faults_the_invariants_hold"
 INTERLEAVINGS = "proof/test_interleavings.py"
 LIVE_LEASES = "proof/test_live_leases.py"
 H03 = "flight/test_h01_h03_waiting.py"
@@ -203,3 +206,6 @@ MUTANTS: dict[str, Mutant] = {
         "flight/test_redis_frozen.py::test_h15_a_call_that_ended_before_redis_goes_on_is_stored",
     ),
 }
+
+#: what only random faults among real workers can show without being told where to look
+UNFENCED = Mutant("lua/finish.lua", f"{IS_OWNER} return {{'STALE'}} end", "", (FAULTS,))

@@ -118,6 +118,27 @@ def test_an_owner_whose_end_is_refused_publishes_nothing(
     line.heal()
 
 
+def test_an_answer_that_is_refused_in_the_end_is_not_replayed(worker: Worker, line: Proxy) -> None:
+    # given an owner that cannot tell Redis its end: its callers have the answer at once
+    one, two = worker(line.url, **QUICK), worker(**QUICK)
+    mine = ask(one, KEY, old := Model(held=True, value="the old owner's"), 2)
+    old.began.wait()
+    for verb in ("beat", "finish"):
+        line.plan(Harm.RESET, script(verb), times=None)
+    old.let_go()
+    assert values(mine) == ["the old owner's"]
+    # when another worker has replaced it, and it hears so
+    successor = two.run(KEY, Model(value="the successor's"))
+    assert (successor.value, successor.role) == ("the successor's", "owner")
+    line.heal()
+    wait_until(lambda: count(one, "flight.lost.scoring.stale") == 1, 5)
+    wait_until(lambda: count(one, "flight.in_flight") == 0, 5)
+    # then who asks from now on gets the answer that was accepted, on every worker
+    later = one.run(KEY, old)
+    assert (later.value, later.fence) == ("the successor's", successor.fence)
+    assert old.calls == 1
+
+
 def test_a_call_that_failed_while_its_flight_was_lost_is_not_repeated(
     worker: Worker, redis_server: RedisServer, names: dict[str, str]
 ) -> None:

@@ -26,7 +26,7 @@ STEPS = 40
 
 
 def test_the_scripts_do_what_the_model_does(own_redis: RedisServer) -> None:
-    first, left = first_seed(), rounds(SEARCH)
+    first, left = first_seed(), rounds(150)
     for number in range(first, first + -(-left // SEARCH)):
         print(f"PROOF_SEED={number}")
         _search(own_redis, number, min(left, SEARCH))

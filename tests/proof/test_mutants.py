@@ -13,14 +13,12 @@ import pytest
 
 from tests.processes import ROOT
 from tests.proof.effort import LONG
-from tests.proof.mutants import MUTANTS, Mutant
+from tests.proof.mutants import MODEL, MUTANTS, UNFENCED, Mutant
 
 PLUGINS = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:hypothesispytest")
 PYTEST = ("-m", "pytest", "-q", "-x", "--tb=line", *PLUGINS)
 #: exit statuses of pytest
 PASSED, FAILED = 0, 1
-#: the whole search, in the long form
-SEARCH = "proof/test_machine.py::test_the_scripts_do_what_the_model_does"
 
 
 @pytest.fixture
@@ -85,6 +83,13 @@ if LONG:
     def test_the_search_finds_every_fault_of_a_script(copy: Path, name: str) -> None:
         MUTANTS[name].apply(copy)
 
-        done = run_tests(copy, SEARCH, PROOF_ROUNDS="2000", PROOF_SEED="1", PROOF_SHRINK="0")
+        done = run_tests(copy, MODEL, PROOF_ROUNDS="2000", PROOF_SEED="1", PROOF_SHRINK="0")
+
+        assert done.returncode == FAILED, done.stdout + done.stderr
+
+    def test_random_faults_show_an_end_that_is_not_fenced(copy: Path) -> None:
+        UNFENCED.apply(copy)
+
+        done = run_tests(copy, *UNFENCED.tests, PROOF_ROUNDS="5000", PROOF_SEED="1")
 
         assert done.returncode == FAILED, done.stdout + done.stderr
