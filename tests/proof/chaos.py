@@ -14,15 +14,16 @@ from typing import Any, Self
 import gevent
 import redis
 
-from flightsvc.flight import verbs
 from tests.faults.incident import Harm
 from tests.faults.proxy import Proxy
-from tests.faults.resp import script
+from tests.faults.resp import command, script
 from tests.proof.handle import Worker
 from tests.proof.history import Entry, Journal, read
 from tests.support.redis_server import RedisServer
 
 WORKERS = 3
+#: what the workers of these runs send: scripts, and a command
+HARMED = ("acquire", "mark_running", "beat", "finish", "fail", "release", "wake", "XREAD")
 SETTINGS: dict[str, Any] = {
     "heartbeat_ms": 100,
     "takeover_detect_ms": 400,
@@ -119,9 +120,10 @@ class Chaos:
 
     def _harm_request(self) -> None:
         """Something happens to the next request of a kind on one line, or to its reply."""
-        verb, harm = self._rng.choice(verbs.ALL).name, self._rng.choice(list(Harm))
-        incident = self._rng.choice(self._proxies).plan(harm, script(verb))
-        self._note(f"{harm.name.lower()} of {verb}")
+        name, harm = self._rng.choice(HARMED), self._rng.choice(list(Harm))
+        match = command(name) if name == "XREAD" else script(name)
+        incident = self._rng.choice(self._proxies).plan(harm, match)
+        self._note(f"{harm.name.lower()} of {name}")
         self._later(self._rng.uniform(0.05, 0.8), incident.let_go)
 
     def _silence_line(self) -> None:
