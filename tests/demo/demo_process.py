@@ -126,5 +126,7 @@ class DemoProcess:
                 continue  # it ended meanwhile
 
     def _limit_files(self) -> None:
+        # a shell that runs the tests in its background has Ctrl-C ignored
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         if self._files is not None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (self._files, self._files))

@@ -12,7 +12,14 @@ from flightsvc.settings import Settings
 from flightsvc.store import open_store
 from flightsvc.store.base import Store
 from flightsvc.store.shared import SharedState
+from tests.protocol.conftest import SINGLE
 from tests.support.redis_server import RedisServer
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    # those that take the protocol's servers run against each program
+    if "program" in metafunc.fixturenames:
+        metafunc.parametrize("program", SINGLE, indirect=True, scope="session")
 
 
 class Workers(Protocol):
