@@ -124,7 +124,8 @@ class DistributedFlights:
         while True:
             if flight.end is not None or (ask.waited_fence and not flight.waiting):
                 self._settle_later(flight, ask, doubt)
-                return flight.end or Crashed.as_is(WaitTimeout())  # nobody is left to hear it
+                # nobody is left to hear it; an end that was refused must not be replayed
+                return Crashed.as_is(WaitTimeout())
             try:
                 outcome = self._ask(replace(ask, may_own=self.may_own))
                 doubt = Doubt()
