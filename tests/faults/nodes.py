@@ -16,7 +16,7 @@ from flightsvc.model_server.process import ModelServerProcess
 from flightsvc.store import Names
 from tests.faults.callers import MODEL, Asker, Question
 from tests.metrics.receiver import Receiver
-from tests.processes import wait_until
+from tests.processes import alive, wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Reply, Service
 
@@ -67,12 +67,20 @@ class Node:
         """Whether all its workers run, have signal handlers of their own, and it answers."""
         try:
             workers = self.service.worker_pids()
-            return len(workers) == self.workers and all(map(booted, workers)) and self.healthy()
+            up = len(workers) == self.workers and all(map(booted, workers))
+            return up and self.service.get("/healthz", timeout_s=5).status == 200
         except OSError:
             return False
 
-    def healthy(self) -> bool:
-        return self.service.get("/healthz", timeout_s=5).status == 200
+    def revive(self) -> None:
+        """Start it again, if its master has ended."""
+        try:
+            if alive(self.service.pid):
+                return
+        except AssertionError:
+            pass  # its end was waited for
+        self.service.stop()
+        self.service.start(probe="/healthz")
 
 
 def booted(worker: int) -> bool:
