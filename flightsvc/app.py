@@ -14,11 +14,12 @@ import weakref
 
 import gevent
 from flask import Flask
-from gevent import Greenlet, monkey
+from gevent import Greenlet
 
 from flightsvc.alerts import Alerts, open_channels
 from flightsvc.checklist import Checklist, load_checklist
 from flightsvc.errors import Draining, SettingsError
+from flightsvc.flight.patched import require_gevent
 from flightsvc.flight.service import SingleFlight
 from flightsvc.guard import AiCallGuard
 from flightsvc.interview.invoker import InterviewAiInvoker
@@ -293,16 +294,6 @@ def close_worker(app: Flask | None = None) -> None:
     service = app.extensions.get(EXTENSION) if app is not None else None
     for ending in [service] if service is not None else list(_extensions):
         ending.close()
-
-
-def require_gevent() -> None:
-    """:raises SettingsError: this process would block where it should wait."""
-    if not (monkey.is_module_patched("socket") and monkey.is_module_patched("threading")):
-        raise SettingsError(
-            "gevent has not patched this process. Start the service by "
-            "`gunicorn -c gunicorn.conf.py wsgi:app`; in a program of your own, begin it with "
-            "`from gevent import monkey; monkey.patch_all()`, before any other import."
-        )
 
 
 def with_redis(settings: Settings) -> Settings:

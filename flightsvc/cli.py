@@ -43,8 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     :param arguments: None: those of the process.
     :returns: the exit code; wrong settings are one line on stderr and 1, Ctrl-C is 130.
     """
-    given = make_parser().parse_args(arguments)
     try:
+        given = make_parser().parse_args(arguments)
         return int(given.run(given) or 0)
     except SettingsError as problem:
         print(f"flightsvc: {problem}", file=sys.stderr)

@@ -10,6 +10,7 @@
     │   ├── Unauthenticated        no token, or an unknown one
     │   ├── NotFound               no such thing for this tenant
     │   ├── PayloadTooLarge        body over the limit
+    │   ├── BodyTooSlow            the body did not come in time
     │   └── KeyConflict            one explicit key, two different requests
     ├── FallbackAnswer             raised by a failed call to have something stand in for its answer
     ├── CheckedFailure             a failure under the checklist's name for it
@@ -131,6 +132,13 @@ class PayloadTooLarge(RequestError):
 
     default_code = "PAYLOAD_TOO_LARGE"
     status = 413
+
+
+class BodyTooSlow(RequestError):
+    """The body did not come in time."""
+
+    default_code = "BODY_TOO_SLOW"
+    status = 408
 
 
 class KeyConflict(RequestError):

@@ -122,7 +122,7 @@ def test_the_rights_suffice(own_redis: RedisServer) -> None:
     user, password = rights()[2], rights()[4].removeprefix(">")
     url = f"unix://{user}:{password}@{own_redis.socket_path}"
     first, second = (
-        SingleFlight.from_url(url, namespace="shop", heartbeat_ms=50, takeover_detect_ms=200)
+        SingleFlight.from_url(url, namespace="shop", heartbeat_ms=50, takeover_detect_ms=3_000)
         for _ in range(2)
     )
     began = Event()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,12 @@ def test_the_errors_are_those_of_the_tree() -> None:
         if issubclass(kind, errors.FlightSvcError)
     }
     listed = {(code.name, code.status) for code in load_checklist(Settings()).codes.values()}
+    # what HTTP itself has names for, and what the reading of bodies finds (400)
+    listed |= {
+        (HTTPStatus(status).phrase.upper().replace(" ", "_"), status) for status in (405, 415)
+    }
+    body = (ROOT / "flightsvc" / "web" / "body.py").read_text(encoding="utf-8")
+    listed |= {(code, 400) for code in re.findall(r'code="(\w+)"', body)}
     said = {
         (row[1].strip("`"), int(row[0]))
         for row in rows(page("docs/running.md"))

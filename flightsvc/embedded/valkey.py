@@ -38,6 +38,7 @@ class EmbeddedValkey:
         self._binary = binary
         self._owner = 0
         self._supervisor: subprocess.Popen[bytes] | None = None
+        self._user: tuple[int | None, int | None] = (None, None)
 
     @property
     def socket_path(self) -> str:
@@ -72,6 +73,7 @@ class EmbeddedValkey:
         """
         if self.running:
             return
+        self._user = (uid, gid)
         binary = self._binary or server_binary()
         places.sweep()
         lock = places.claim(self.folder)
@@ -88,6 +90,22 @@ class EmbeddedValkey:
             raise
         finally:
             os.close(lock)  # from here on the supervisor alone holds it
+
+    def revive(self) -> bool:
+        """Start everything again, if the supervisor was killed. (It restarts the server itself.)
+
+        :returns: whether it had to.
+        :raises SettingsError: it does not come up; the next call tries again.
+        """
+        if not self.running or self._supervisor is None or self._supervisor.poll() is None:
+            return False
+        dead, self._supervisor = self._supervisor, None
+        try:
+            self.start(uid=self._user[0], gid=self._user[1])
+        except SettingsError:
+            self._supervisor = dead
+            raise
+        return True
 
     def stop(self) -> None:
         """Stop the server and remove its folder; in any process but the owner, do nothing."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flightsvc.errors import FailureType
 from flightsvc.flight import verbs
@@ -199,6 +199,13 @@ class FlightCoordinator:
         )
         return Ack(reply[0].decode())
 
+    def remembered(self, own: Ownership, failure: Failure) -> Failure:
+        """A failure as it will be told from now on: when asking again can have another answer."""
+        wait_ms = min(failure.retry_after_ms, MAX_FAILURE_MS)
+        if not failure.retryable:
+            wait_ms = max(wait_ms, self._failure_ttl_ms(self._settings.stage(own.key.stage)))
+        return replace(failure, retry_after_ms=wait_ms)
+
     def fail(self, own: Ownership, failure: Failure, fallback: bytes = b"") -> Ack:
         """Set FAILED and tell the followers.
 
@@ -214,7 +221,7 @@ class FlightCoordinator:
             failure.code,
             int(failure.retryable),
             failure.status,
-            min(failure.retry_after_ms, MAX_FAILURE_MS),
+            self.remembered(own, failure).retry_after_ms,
             self._failure_ttl_ms(self._settings.stage(own.key.stage)),
             EVENTS_TTL_MS,
             fallback,

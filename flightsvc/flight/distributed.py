@@ -88,7 +88,7 @@ class DistributedFlights:
         self.health = CoordinationHealth(
             store, names, lambda shard: wake(store, names, worker, shard), metrics
         )
-        self._orphans = OrphanedAcquires(self.coordinator, serializer, self._may_ask)
+        self._orphans = OrphanedAcquires(self.coordinator, serializer, self._health_of)
         self._events = FlightEvents(
             store, names, worker, lambda shard: self.health.of(shard).heard()
         )
@@ -102,10 +102,17 @@ class DistributedFlights:
             lambda: self._heartbeat.want(),
         )
         self._heartbeat = HeartbeatManager(
-            self.coordinator, self.health, names, settings, self._orphans, self.locks
+            self.coordinator, self.health, names, settings, self.locks, self._orphans
         )
         self._follower = FlightFollower(self._events, serializer, self.coordinator.saw)
-        self._owner = FlightOwner(self.coordinator, self._heartbeat, serializer, settings, metrics)
+        self._owner = FlightOwner(
+            self.coordinator,
+            self._heartbeat,
+            serializer,
+            settings,
+            metrics,
+            draining=lambda: not self.may_own,
+        )
         self._solo = SoloPilot(serializer, settings, metrics)
         #: by server, how many may ask it at once
         self._asking: dict[str, BoundedSemaphore] = {}
@@ -161,7 +168,7 @@ class DistributedFlights:
         Some connections stay free for heartbeats and ends, however many ask. Who waited for
         a place looks again: one time-out must not become a queue of them.
         """
-        health = self.health.of(self._names.shard_of(ask.key.flight_id))
+        health = self._health_of(ask.key.flight_id)
         with self._place(health):
             if not health.up:
                 raise StoreError("down", "Redis did not answer lately")
@@ -171,8 +178,8 @@ class DistributedFlights:
         places = max(1, self._settings.redis_connections - 1)
         return self._asking.setdefault(health.name, BoundedSemaphore(places))
 
-    def _may_ask(self, flight_id: str) -> bool:
-        return self.health.of(self._names.shard_of(flight_id)).up
+    def _health_of(self, flight_id: str) -> ServerHealth:
+        return self.health.of(self._names.shard_of(flight_id))
 
     def _ask_within_budget(self, ask: Ask, health: ServerHealth) -> Outcome:
         """One broken connection is asked again at once, with the same token."""

@@ -53,7 +53,7 @@ class ServerHealth:
         if error.unreachable and self.up:
             self.up = False
             log.warning(
-                "%s does not answer (%s): new calls go on without it", self._called, error.kind
+                "%s does not answer (%s): new calls do not wait for it", self._called, error.kind
             )
             self._on_down()
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from flightsvc.flight.call import Adopted
 from flightsvc.flight.coordinator import Ask, FlightCoordinator, Ownership
+from flightsvc.flight.health import ServerHealth
 from flightsvc.flight.local import LocalFlight
 from flightsvc.flight.serializer import ResultSerializer
 from flightsvc.flight.state import Landed
@@ -24,18 +25,18 @@ log = logging.getLogger(__name__)
 class OrphanedAcquires:
     """What is still to be settled with Redis.
 
-    :param may_ask: whether the server of a flight answers, as far as is known.
+    :param health_of: the health of the server that has a flight, None where all are asked.
     """
 
     def __init__(
         self,
         coordinator: FlightCoordinator,
         serializer: ResultSerializer,
-        may_ask: Callable[[str], bool] = lambda _flight_id: True,
+        health_of: Callable[[str], ServerHealth | None] = lambda _flight_id: None,
     ) -> None:
         self._coordinator = coordinator
         self._serializer = serializer
-        self._may_ask = may_ask
+        self._health_of = health_of
         self._open: list[tuple[LocalFlight, Ask]] = []
 
     def __len__(self) -> int:
@@ -46,16 +47,23 @@ class OrphanedAcquires:
         self._open.append((flight, ask))
 
     def beat(self) -> None:
-        """Ask again for each; what fails stays for the next time."""
+        """Ask again for each; what fails stays for the next time.
+
+        One time-out a server is all that a beat waits for: the leases are renewed between beats.
+        """
         waiting, self._open = self._open, []
+        silent: set[ServerHealth | None] = set()
         for flight, ask in waiting:
-            if not self._may_ask(ask.key.flight_id):
-                self._open.append((flight, ask))  # each would wait for a time-out
+            health = self._health_of(ask.key.flight_id)
+            if health in silent or (health is not None and not health.up):
+                self._open.append((flight, ask))
                 continue
             try:
                 self._settle(flight, ask)
-            except StoreError:
+            except StoreError as error:
                 self._open.append((flight, ask))
+                if error.unreachable:
+                    silent.add(health)
 
     def _settle(self, flight: LocalFlight, ask: Ask) -> None:
         if flight.adopted:

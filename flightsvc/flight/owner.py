@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 
 from gevent.hub import get_hub
 
@@ -52,8 +53,10 @@ class FlightOwner:
         serializer: ResultSerializer,
         settings: Settings,
         metrics: Metrics,
+        draining: Callable[[], bool],
     ) -> None:
         self._coordinator = coordinator
+        self._draining = draining
         self._heartbeat = heartbeat
         self._serializer = serializer
         self._settings = settings
@@ -132,7 +135,8 @@ class FlightOwner:
         if isinstance(error, Overloaded) and not run.running:
             # this worker is full, the question is as good as before: another may ask it
             return self.give_back(own, error)
-        end: End = Crashed(Failure.of(error), own.fence, error)
+        failure = self._coordinator.remembered(own, Failure.of(error))
+        end: End = Crashed(failure, own.fence, error)
         packed = b""
         if isinstance(error, FallbackAnswer):
             try:
@@ -141,7 +145,7 @@ class FlightOwner:
                 return self._crash(run, own, rejected)
             end = Landed(payload, Role.OWNER, own.fence, error.action)
             packed = pack_fallback(error.action, self._pack(payload))
-        return self._tell_failure(run, own, Failure.of(error), end, packed)
+        return self._tell_failure(run, own, failure, end, packed)
 
     def _tell_failure(
         self, run: CallRun, own: Ownership, failure: Failure, end: End, packed: bytes
@@ -219,10 +223,11 @@ class FlightOwner:
         """Pause before an end is told again; whether that has no sense any more.
 
         It is told as long as the lease can live. A full server is asked for a shorter time,
-        since followers wait for its word.
+        since followers wait for its word; a worker that stops does not wait for a server at all.
         """
         detect_s = self._settings.takeover_detect_ms / 1000
         budget_s = self._settings.stage(run.flight.key.stage).budget_ms / 1000
         full = error.kind in ("oom", "misconf")
         give_up_at = (run.ended_at if full else run.began_at + budget_s) + detect_s
-        return run.told_to_let_go(REPEAT_S) or time.monotonic() > give_up_at
+        told = run.told_to_let_go(REPEAT_S)
+        return told or self._draining() or time.monotonic() > give_up_at

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import time
 import uuid
 from collections.abc import Callable
@@ -15,12 +16,14 @@ from copy import copy
 from typing import Any, ParamSpec, TypeVar
 
 import gevent
+from gevent.hub import get_hub
 
 from flightsvc.errors import CoordinationUnavailable, Draining, SettingsError
 from flightsvc.flight.call import Call, Signal
 from flightsvc.flight.distributed import DistributedFlights
 from flightsvc.flight.key import FlightKey
 from flightsvc.flight.local import LocalFlight, LocalSingleFlight
+from flightsvc.flight.patched import require_gevent
 from flightsvc.flight.replay import ReplayCache
 from flightsvc.flight.result import FlightResult
 from flightsvc.flight.serializer import ResultSerializer
@@ -54,12 +57,15 @@ class SingleFlight:
     :param metrics: where everything is counted; by default in memory only.
     :param store: connections to the Redis of these settings that are there already; they are
         closed with this object. By default it opens its own.
-    :raises SettingsError: if there is no Redis to coordinate through.
+    :raises SettingsError: if there is no Redis to coordinate through, or gevent has not patched
+        the process.
     """
 
     def __init__(
         self, settings: Settings, metrics: Metrics | None = None, *, store: Store | None = None
     ) -> None:
+        require_gevent()
+        self._hub = get_hub()
         self._settings = settings
         self.metrics = metrics or Metrics.off()
         self.worker = uuid.uuid4().hex[:12]
@@ -74,6 +80,7 @@ class SingleFlight:
         )
         self._solo = SoloPilot(serializer, settings, self.metrics)
         self._draining = False
+        self._let_go_at = math.inf
         self.metrics.gauge(FLIGHTS_IN_FLIGHT, lambda: float(len(self._local)))
         self.metrics.gauge(FLIGHT_WAITERS, lambda: float(self._local.waiters))
 
@@ -114,6 +121,11 @@ class SingleFlight:
         :raises NestedFlight: called from inside its own call.
         :raises FlightSvcError: others, see ``errors.py``.
         """
+        if get_hub() is not self._hub:
+            raise RuntimeError(
+                "run() was called in a thread that gevent does not know (a thread pool's?): call "
+                "it in a greenlet of the thread that made this SingleFlight"
+            )
         deadline = time.monotonic() + self._patience_s(key, deadline_s)
         with self._tally.caller(key) as caller:
             while True:
@@ -180,12 +192,15 @@ class SingleFlight:
     def drain(self, grace_s: float = 0.0) -> None:
         """Take no new ownership; after a time, let go of what still runs.
 
-        :param grace_s: time in seconds that running calls are given.
+        :param grace_s: time in seconds that running calls are given. Less time cuts a draining
+            short that goes on already.
         """
-        if not self._draining:
-            self._draining = True
-            if self._distributed is not None:
-                self._distributed.may_own = False
+        self._draining = True
+        if self._distributed is not None:
+            self._distributed.may_own = False
+        limit = time.monotonic() + grace_s
+        if limit < self._let_go_at:
+            self._let_go_at = limit
             gevent.spawn_later(grace_s, self._let_go) if grace_s > 0 else self._let_go()
 
     def close(self, grace_s: float = 0.0) -> None:

@@ -9,7 +9,7 @@ from flightsvc.serving.addresses import Address
 _SAMPLE = {
     "question_number": 1,
     "question": "What does a database index cost?",
-    "answer": "Every write has to keep it in order, and it takes space.",
+    "answer": "A database index costs space, and every write has to keep the index in order.",
 }
 
 

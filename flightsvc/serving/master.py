@@ -28,6 +28,8 @@ from flightsvc.serving import addresses, worker
 from flightsvc.serving.hints import first_request
 from flightsvc.settings import Settings, load_settings
 
+#: environment of `make run`: a person looks on
+HINTS = "_FLIGHTSVC_HINTS"
 #: what gunicorn waits longer than the workers' own drain, in s; then it kills
 KILL_MARGIN_S = 5
 
@@ -131,7 +133,26 @@ def on_starting(arbiter: Arbiter) -> None:
     except SettingsError as problem:
         _give_up(arbiter, problem)
     _master.arbiter = arbiter
+    _look_after_valkey(arbiter)
+    if os.environ.get(HINTS):  # a person's terminal: closing it means to end, not to reload
+        arbiter.handle_hup = arbiter.handle_term
     _forget_configuration()
+
+
+def _look_after_valkey(arbiter: Arbiter) -> None:
+    """gunicorn has no hook for its once-a-second look at the workers: join that."""
+    look_at_workers = arbiter.murder_workers
+
+    def look() -> None:
+        look_at_workers()
+        valkey = _master.valkey
+        try:
+            if valkey is not None and valkey.revive():
+                arbiter.log.error("The embedded Valkey's supervisor was killed; both run again")
+        except SettingsError as problem:
+            arbiter.log.error("%s", problem)
+
+    arbiter.murder_workers = look
 
 
 def when_ready(arbiter: Arbiter) -> None:
@@ -142,8 +163,10 @@ def when_ready(arbiter: Arbiter) -> None:
         require_private(_settings(), listening)
     except SettingsError as problem:
         _give_up(arbiter, problem)
-    arbiter.log.info("flightsvc %s, %s", __version__, _coordination())
-    if os.environ.get("_FLIGHTSVC_HINTS"):
+    arbiter.log.info(
+        "flightsvc %s, %s, asks the %s model", __version__, _coordination(), _settings().provider
+    )
+    if os.environ.get(HINTS):
         print(first_request(listening, tokens=bool(_settings().api_tokens)), flush=True)
 
 

@@ -130,6 +130,13 @@ def _model(settings: Settings) -> Iterator[str]:
                     f"<provider> is openai, but <{name}> is empty: set it to {example}, or "
                     f"<provider> to simulated."
                 )
+    if settings.provider == "simulated" and settings.openai_base_url:
+        yield (
+            "<openai_base_url> is set, but <provider> is simulated, so no model would be asked: "
+            "set <provider> to openai, or remove <openai_base_url>."
+        )
+    if not re.fullmatch(r"[!-~]*", settings.openai_api_key.get_secret_value()):
+        yield "<openai_api_key> holds characters that no HTTP header may hold: write it anew."
     url = settings.openai_base_url
     if not url:
         return
@@ -140,6 +147,8 @@ def _model(settings: Settings) -> Iterator[str]:
         is_fine = False
     if not is_fine or re.search(r"\s", url):
         yield "<openai_base_url> must be an http:// or https:// URL, such as https://host/v1."
+    elif "@" in parts.netloc:
+        yield "<openai_base_url> must not name a user: the key goes into <openai_api_key>."
     elif parts.query or parts.fragment:
         yield "<openai_base_url> must end with its path, such as /v1: remove what follows it."
 

@@ -45,7 +45,7 @@ class Settings(BaseModel):
     #: joined by commas
     bind: str = "127.0.0.1:8000"
     #: gunicorn worker processes
-    workers: int = Field(default=2, ge=1)
+    workers: int = Field(default=2, ge=1, le=256)
     #: `redis://` (`rediss://` with TLS), `unix://`, `redis+sentinel://` or `redis+cluster://` URL
     #: (docs/redis.md); empty: an embedded Valkey starts by itself
     redis_url: str = Field(default="", repr=False)
@@ -96,7 +96,7 @@ class Settings(BaseModel):
     redis_connections: int = Field(default=4, ge=1, le=64)
     #: callers that may wait in one worker; more get 503
     max_waiters: int = Field(default=900, ge=1)
-    #: gunicorn's open connections a worker; above max_waiters, so that /healthz always answers
+    #: gunicorn's open connections a worker; above max_waiters, which leaves room for /healthz
     worker_connections: int = Field(default=1_000, ge=2)
     #: largest answer that is stored, in bytes, before compression
     max_result_bytes: int = Field(default=4 * 1024 * 1024, ge=1_024)
@@ -106,6 +106,8 @@ class Settings(BaseModel):
     l1_max_bytes: int = Field(default=32 * 1024 * 1024, ge=0)
     #: largest request body, in bytes
     max_body_bytes: int = Field(default=1024 * 1024, ge=1_024)
+    #: longest time in which a request's body must have come, in ms
+    body_timeout_ms: int = Field(default=10_000, ge=100)
     #: folder for files that the service keeps
     data_dir: str = Field(default="data", min_length=1)
     #: host of the StatsD server; empty: no metrics are sent

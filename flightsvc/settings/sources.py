@@ -67,7 +67,11 @@ def load(environ: Mapping[str, str] | None) -> Settings:
     file = environ.get(CONFIG, "")
     in_file = _read_file(file) if file else {}
     stages = [*STAGE_DEFAULTS, *_custom_stages(ours, in_file)]
-    problems = [*_env_problems(ours, stages), *_file_problems(in_file, file, stages)]
+    problems = [
+        *_miswritten(environ),
+        *_env_problems(ours, stages),
+        *_file_problems(in_file, file, stages),
+    ]
     if problems:
         raise refusal(problems)
     in_env = _read_env(ours)
@@ -81,6 +85,13 @@ def load(environ: Mapping[str, str] | None) -> Settings:
         return Settings.model_validate(_merged(in_file, in_env))
     except ValidationError as error:
         raise refusal(explain(error, Settings, spell)) from None
+
+
+def _miswritten(environ: Mapping[str, str]) -> Iterator[str]:
+    """Variables that would be ours in capitals."""
+    for name in sorted(environ):
+        if name.upper().startswith(ENV_PREFIX) and not name.startswith(ENV_PREFIX):
+            yield f"{name} is not read: write it in capitals, {name.upper()}."
 
 
 def _is_ours(name: str, environ: Mapping[str, str]) -> bool:
@@ -146,9 +157,16 @@ def _nearest_variable(name: str, known: Iterable[str]) -> str | None:
     return found and ENV_PREFIX + found
 
 
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # of two equal tokens only one would count; the name itself may be a secret
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("an object has one name twice")
+    return dict(pairs)
+
+
 def _json_fault(text: str) -> str:
     try:
-        json.loads(text)
+        json.loads(text, object_pairs_hook=_each_once)
     except json.JSONDecodeError as error:
         return f"{error.msg}, column {error.pos + 1}"
     except (ValueError, RecursionError) as error:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn, TypeVar
 
+import gevent
 from flask import Request
 from pydantic import BaseModel, ValidationError
 from werkzeug.exceptions import UnsupportedMediaType
 
-from flightsvc.errors import InvalidInput, PayloadTooLarge, RequestError
+from flightsvc.errors import BodyTooSlow, InvalidInput, PayloadTooLarge, RequestError
+from flightsvc.settings import Settings
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -19,27 +21,42 @@ MAX_FAULTS = 5
 MAX_NAME = 64
 
 
-def read_json(request: Request, schema: type[Body], limit: int) -> Body:
+def read_json(request: Request, schema: type[Body], settings: Settings) -> Body:
     """The body of a request as ``schema`` says.
 
-    :param limit: largest body, in bytes; nothing beyond it is kept.
+    :param settings: how large it may be, and in what time it must have come.
+    :raises BodyTooSlow: it did not come in that time.
     :raises UnsupportedMediaType: it is not JSON in UTF-8, or compressed.
-    :raises PayloadTooLarge: it is larger than ``limit``, also if it did not say so.
+    :raises PayloadTooLarge: it is larger than that, also if it did not say so.
     :raises RequestError: it is not JSON, or an object in it has one name twice.
     :raises InvalidInput: it does not fit; the message names the fields.
     """
     _check_type(request)
-    found = parse(read_bytes(request, limit))
+    timeout_s = settings.body_timeout_ms / 1000
+    found = parse(_in_time(request, settings.max_body_bytes, timeout_s))
     try:
         return schema.model_validate(found)
     except ValidationError as error:
         raise InvalidInput(_faults(error)) from None
 
 
+def _in_time(request: Request, limit: int, timeout_s: float) -> bytes:
+    """A client that sends a byte now and then must not hold a connection for ever."""
+    timer = gevent.Timeout(timeout_s)
+    try:
+        with timer:
+            return read_bytes(request, limit)
+    except gevent.Timeout as expired:
+        if expired is not timer:
+            raise
+        raise BodyTooSlow() from None
+
+
 def read_bytes(request: Request, limit: int) -> bytes:
     """The raw body.
 
     :raises PayloadTooLarge: see :func:`read_json`.
+    :raises RequestError: it was cut, or its chunks are malformed.
     """
     environ = request.environ
     theirs = request.max_content_length  # of the app that mounts us
@@ -54,7 +71,10 @@ def read_bytes(request: Request, limit: int) -> bytes:
         return b""
     else:
         size = length
-    data: bytes = environ["wsgi.input"].read(size)
+    try:
+        data: bytes = environ["wsgi.input"].read(size)
+    except Exception:  # a bad chunk, a connection that is gone: each server has its own classes
+        raise RequestError("The body ends early, or its chunks are malformed.") from None
     if len(data) > limit:
         raise _too_large(limit)
     return data
@@ -78,7 +98,7 @@ def _too_large(limit: int) -> PayloadTooLarge:
 
 
 def _check_type(request: Request) -> None:
-    if "HTTP_CONTENT_ENCODING" in request.environ:
+    if request.environ.get("HTTP_CONTENT_ENCODING", "identity").strip().lower() != "identity":
         raise UnsupportedMediaType("Send the body uncompressed.")
     if request.environ.get("CONTENT_TYPE") == "application/json":  # as nearly everybody sends it
         return
@@ -88,6 +108,10 @@ def _check_type(request: Request) -> None:
     )
     if not is_json or request.mimetype_params.get("charset", "utf-8").lower() != "utf-8":
         raise UnsupportedMediaType("Send the body as `Content-Type: application/json` in UTF-8.")
+
+
+#: pydantic's words that name what is ours alone
+_WORDING = {"model_type": "must be an object", "model_attributes_type": "must be an object"}
 
 
 class _DuplicateName(ValueError):
@@ -113,7 +137,9 @@ def _faults(error: ValidationError) -> str:
     faults: dict[str, list[str]] = {}
     for detail in error.errors(include_url=False, include_input=False, include_context=False):
         name = str(detail["loc"][0])[:MAX_NAME] if detail["loc"] else "the body"
-        says = detail["msg"].removeprefix("Value error, ")
+        says = _WORDING.get(detail["type"]) or detail["msg"].removeprefix("Value error, ")
+        if detail["type"] in ("string_too_long", "string_too_short"):
+            says = says.replace("item", "character")
         faults.setdefault(name, []).append(says[:1].lower() + says[1:])
     said = [f"{name}: {' / '.join(says)}" for name, says in list(faults.items())[:MAX_FAULTS]]
     return "; ".join(said) + ("." if len(faults) <= MAX_FAULTS else "; and more.")

@@ -32,7 +32,7 @@ def evaluate(service: Extension, session_id: str) -> Response:
     """Judge one answer of a candidate."""
     tenant = asking_tenant(service)
     check_session_id(session_id)
-    asked = read_json(request, EvaluationInput, service.settings.max_body_bytes)
+    asked = read_json(request, EvaluationInput, service.settings)
     mine = asking()
     result = service.invoker.evaluate(
         session_id, asked, tenant=tenant, trace=mine.trace, facts=mine.facts

@@ -101,7 +101,7 @@ def _restore(service: Extension, module: str, operator: str) -> None:
 
 
 def _reason(service: Extension) -> str:
-    return read_json(request, Because, service.settings.max_body_bytes).reason
+    return read_json(request, Because, service.settings).reason
 
 
 @contextmanager

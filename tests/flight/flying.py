@@ -153,9 +153,9 @@ def ask(
     return [Caller(flights, key, call, **options) for _ in range(callers)]
 
 
-def values(callers: list[Caller]) -> list[Any]:
+def values(callers: list[Caller], within_s: float = 5.0) -> list[Any]:
     """The different values among the callers' answers; all must have one."""
-    texts = {json.dumps(caller.result().value) for caller in callers}
+    texts = {json.dumps(caller.result(within_s).value) for caller in callers}
     return [json.loads(text) for text in sorted(texts)]
 
 

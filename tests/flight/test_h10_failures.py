@@ -185,3 +185,14 @@ def test_an_error_of_the_tree_keeps_what_it_says(worker: Worker) -> None:
         assert isinstance(error, CallFailed)
         assert error.failure_type is FailureType.VALIDATION
         assert (error.code, error.status, error.retryable) == ("EMPTY_ANSWER", 503, True)
+
+
+def test_a_failure_for_good_says_to_everybody_when_it_is_forgotten(worker: Worker) -> None:
+    one = worker(stages={"default": {"failure_ttl_s": 40}})
+    first = Caller(one, KEY, model := Model(error=ProviderRejected())).error()
+    later = Caller(one, KEY, model).error()
+    for error in (first, later):
+        assert isinstance(error, CallFailed)
+        assert error.retry_after_s is not None
+        assert 30 < error.retry_after_s <= 40
+    assert model.calls == 1

@@ -122,7 +122,8 @@ class Model(Deciding):
     def discard(self, number: int, fence: int, blob: bytes) -> str:
         flight = self.flights[number]
         meta = flight.meta
-        if flight.result != blob or meta is None or meta.result_fence != fence:
+        known = meta.result_fence if meta else 0
+        if flight.result != blob or not known or known != fence:
             return "STALE"
         self.drop(f"result:{flight.name}")
         return "OK"

@@ -56,6 +56,7 @@ class Promises:
         excused = record.forgotten and self._set_back and highest_seen < highest
         assert fence > highest or excused, f"fence {fence} after {highest}"
         record.forgotten &= fence <= highest
+        record.ended.discard(fence)  # only then can it have been granted before
         record.grants.append((token, fence))
 
     def written(self, verb: str, flight: int, token: str, fence: int, ack: str) -> None:

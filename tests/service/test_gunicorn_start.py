@@ -120,6 +120,26 @@ def test_a_dead_valkey_comes_back_where_workers_look_for_it() -> None:
         assert master.valkeys()[path] != server
 
 
+def test_a_killed_supervisor_comes_back_with_its_valkey() -> None:
+    with Master() as master:
+        ((path, server),) = master.valkeys().items()
+        supervisor = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(supervisor, signal.SIGKILL)
+        wait_until(lambda: not alive(server) and answers(path))
+        assert master.valkeys()[path] != server
+        wait_until(lambda: "supervisor was killed" in master.log())
+        # and it ends with the master as before
+        assert master.end() == 0
+        assert master.leftovers() == []
+
+
+def test_closing_the_terminal_of_make_run_ends_it() -> None:
+    with Master({"_FLIGHTSVC_HINTS": "1"}) as master:
+        master.send(signal.SIGHUP)
+        assert master.wait() == 0
+        assert master.leftovers() == []
+
+
 @pytest.mark.parametrize("env", [{"FLIGHTSVC_MODE": "local"}, {"FLIGHTSVC_REDIS_URL": "redis://x"}])
 def test_no_valkey_starts_where_none_is_wanted(env: dict[str, str]) -> None:
     with Master(env) as master:

@@ -50,6 +50,18 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"provider": "openai", "openai_base_url": "http://h/v1", "openai_model": " "},
         ["openai_model is empty"],
     ),
+    "a model that nobody asks": (
+        {"openai_base_url": "http://h/v1"},
+        ["openai_base_url is set", "provider is simulated", "provider to openai"],
+    ),
+    "a key that no header may hold": (
+        {"openai_api_key": f"{SECRET}\n"},
+        ["openai_api_key holds characters"],
+    ),
+    "a user in the model's address": (
+        {"provider": "openai", "openai_model": "m", "openai_base_url": f"http://u:{SECRET}@h/v1"},
+        ["openai_base_url must not name a user", "openai_api_key"],
+    ),
     "local with a redis": (
         {"mode": "local", "redis_url": "redis://h"},
         ["mode is local", "redis_url", "hybrid"],

@@ -88,7 +88,9 @@ def test_secrets_are_not_shown() -> None:
     settings = Settings(
         api_tokens={"s3cr3t": "tenant"},
         openai_api_key="s3cr3t",  # type: ignore[arg-type]
-        openai_base_url="https://u:s3cr3t@h/v1",
+        provider="openai",
+        openai_model="m",
+        openai_base_url="https://h/s3cr3t/v1",
         redis_url="redis://:s3cr3t@h",
     )
     assert "s3cr3t" not in repr(settings) + str(settings)

@@ -46,8 +46,19 @@ def test_no_environment_means_the_defaults() -> None:
 
 
 def test_others_variables_do_not_matter() -> None:
-    others = {"WORKERS": "7", "flightsvc_workers": "7", "_FLIGHTSVC_EMBEDDED_URL": "x"}
+    others = {"WORKERS": "7", "_FLIGHTSVC_EMBEDDED_URL": "x"}
     assert load_settings({**others, **KUBERNETES, **env(TEST_STRICT="1", CONFIG="")}) == Settings()
+
+
+def test_a_variable_in_small_letters_is_refused_not_ignored() -> None:
+    with pytest.raises(SettingsError, match=r"flightsvc_workers.*FLIGHTSVC_WORKERS"):
+        load_settings({"flightsvc_workers": "7"})
+
+
+def test_two_equal_tokens_are_refused_and_not_shown() -> None:
+    with pytest.raises(SettingsError, match=r"FLIGHTSVC_API_TOKENS.*one name twice") as caught:
+        load_settings(env(API_TOKENS='{"s3cr3t": "a", "s3cr3t": "b"}'))
+    assert "s3cr3t" not in str(caught.value)
 
 
 def test_the_process_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,9 +192,10 @@ def test_callers_that_come_all_the_time_are_all_answered(
     first_after = len(callers)
     come_until(lambda: len(callers) == first_after + 30)
 
-    # then all have their answer; the question cost a call in each worker at most
+    # then all have their answer, also who follows a flight whose end only the old master heard;
+    # the question cost a call in each worker at most
     for number, asked in callers.items():
-        assert values(asked) == [number]
+        assert values(asked, within_s=2 * STEADY["takeover_detect_ms"] / 1000) == [number]
     assert max(calls.values()) <= 2
     # and those that came when all was well again cost one
     assert [calls[number] for number in range(first_after, first_after + 30)] == [1] * 30

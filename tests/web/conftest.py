@@ -57,6 +57,7 @@ def service(model_server: ModelServerProcess) -> Iterator[Service]:
         **openai(model_server),
         "FLIGHTSVC_API_TOKENS": json.dumps(TOKENS),
         "FLIGHTSVC_MAX_BODY_BYTES": str(LIMIT),
+        "FLIGHTSVC_BODY_TIMEOUT_MS": "2000",
         "FLIGHTSVC_STAGES__EVALUATION__TIMEOUT_MS": "4000",
         "FLIGHTSVC_STAGES__EVALUATION__BUDGET_MS": "5000",
     }

@@ -7,6 +7,7 @@ import socket
 from typing import Any
 
 import gevent
+import pytest
 
 from flightsvc.model_server.process import ModelServerProcess
 from tests.support.service import Service
@@ -49,6 +50,36 @@ def test_a_chunked_body_within_the_limit_is_read(
     )
 
     assert status_line(sock).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("body", [b"zz\r\nabc", b"5\r\nab", b"-1\r\n", b"ffffffffffffffffff\r\nx"])
+def test_malformed_chunks_are_the_callers_fault(
+    service: Service, model: ModelServerProcess, session: str, body: bytes
+) -> None:
+    sock = send_raw(service, path(session), body, head=b"Transfer-Encoding: chunked\r\n")
+    sock.shutdown(socket.SHUT_WR)
+
+    assert status_line(sock)[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 413")
+    assert model.stats()["calls"] == 0
+    assert "Traceback" not in service.log()
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(
+    service: Service, model: ModelServerProcess, session: str
+) -> None:
+    sock = send_raw(service, path(session), b"{", head=b"Content-Length: 1000\r\n")
+
+    assert status_line(sock).startswith(b"HTTP/1.1 408 ")
+    assert model.stats()["calls"] == 0
+
+
+def test_a_body_that_says_it_is_not_compressed_is_read(
+    service: Service, session: str, asked: dict[str, Any]
+) -> None:
+    body = json.dumps(asked).encode()
+    head = b"Content-Encoding: identity\r\nContent-Length: %d\r\n" % len(body)
+
+    assert status_line(send_raw(service, path(session), body, head=head))[:12] == b"HTTP/1.1 200"
 
 
 def status_line(sock: socket.socket) -> bytes:
