@@ -11,7 +11,7 @@ import subprocess
 import sys
 from datetime import date
 
-from benchmarks import cost, http_peers, lateness, replay, servers, small
+from benchmarks import cost, gateway, http_peers, lateness, replay, servers, small
 from flightsvc import __version__
 
 DOCS = servers.ROOT / "docs"
@@ -74,6 +74,48 @@ def replay_section(got: tuple[float, float, float]) -> str:
             f"| {got[0]:,.0f}/s | {got[1]:,.0f}/s | {got[2]:.2f} |",
         ]
     )
+
+
+def gateway_section(
+    first: gateway.FirstToken, crowds: list[gateway.Crowd], equals: list[gateway.Equal]
+) -> str:
+    lines = [
+        "## The OpenAI door",
+        "",
+        f"A model that thinks for {gateway.THINKS_MS} ms; two workers on one Valkey. When the",
+        "first chunk comes: later than in a direct call, or after asking; medians.",
+        "",
+        "`python -m benchmarks.gateway`",
+        "",
+        "| owner | follower elsewhere | late joiner, after asking | replay, after asking |",
+        "|---|---|---|---|",
+        f"| +{first.owner - first.direct:.1f} ms | +{first.follower - first.direct:.1f} ms | "
+        f"{first.late:.1f} ms | {first.replay:.1f} ms |",
+        "",
+        f"One answer of {gateway.CHUNKS} chunks, up to {1000 // gateway.GAP_MS} a second, to many",
+        "callers on both workers; every text is compared with the model's.",
+        "",
+        "| callers | texts | model calls | Valkey's writes | reads | CPU a chunk and caller "
+        "| last end after the first |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row.callers:,} | {row.texts} | {row.calls} | {row.writes} | {row.reads} | "
+        f"{row.cpu_us:.0f} µs | {row.spread_ms:.0f} ms |"
+        for row in crowds
+    ]
+    lines += [
+        "",
+        "50 equal plain callers at once, and the same again; p50. LiteLLM has its Redis cache on.",
+        "",
+        "| | model calls | more than the model's time | again |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {each.name} | {each.calls} | +{each.added_ms:.0f} ms | {each.replay_ms:.0f} ms |"
+        for each in equals
+    ]
+    return "\n".join(lines)
 
 
 def cost_section(rows: list[cost.Cost]) -> str:
@@ -157,6 +199,8 @@ def main() -> None:
         http_section(http_peers.measure(100)),
         "",
         replay_section(replay.measure()),
+        "",
+        gateway_section(*gateway.measure()),
         "",
         cost_section([cost.measure(callers) for callers in (1, 10, 100, 1_000, 10_000)]),
         "",

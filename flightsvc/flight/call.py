@@ -15,14 +15,19 @@ from gevent import Greenlet
 from gevent.event import Event
 from gevent.queue import SimpleQueue
 
-from flightsvc.errors import BudgetExhausted
+from flightsvc.errors import BudgetExhausted, ResultRejected
 from flightsvc.flight.coordinator import Ownership
-from flightsvc.flight.local import LocalFlight, enter
+from flightsvc.flight.emitting import Outbox
+from flightsvc.flight.local import LocalFlight
+from flightsvc.flight.nesting import enter
 from flightsvc.metrics import FLIGHT_CALL_TIME, FLIGHT_CALLS, Metrics
 from flightsvc.settings import Settings
 
 #: A call gets this many seconds beyond its budget, so that the guard's own error comes first.
 MARGIN_S = 0.25
+
+#: Bytes that one call may emit.
+MOST_EMITTED = 64 * 1024 * 1024
 
 Call = Callable[["FlightContext"], Any]
 
@@ -38,6 +43,8 @@ class Signal(Enum):
     DRAIN = "drain"
     #: no heartbeat got through for too long, and the mode forbids to go on
     UNBEATEN = "unbeaten"
+    #: no caller waits in this worker any more
+    UNWANTED = "unwanted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,15 @@ class FlightContext:
         """Say that the call left its queue: the model is about to be asked."""
         self._run.mark_running()
 
+    def emit(self, chunk: bytes) -> None:
+        """Hand a chunk to every caller that streams, here and in other workers; never blocks.
+
+        What is returned at the end is the answer all the same: who comes later gets only that.
+
+        :raises ResultRejected: if it is not bytes, or all chunks together are too much.
+        """
+        self._run.emit(chunk)
+
 
 class CallRun:
     """The call of one flight and the queue of news about it.
@@ -114,6 +130,11 @@ class CallRun:
         #: when the call began and ended (monotonic)
         self.began_at = time.monotonic()
         self._ended_at: float | None = None
+        #: tells the other workers the chunks, where they can know of this call
+        self.outbox: Outbox | None = None
+        #: where what it emits goes
+        self.writer = flight.buffer.begin(0)
+        self._emitted = 0
         self._on_running = on_running
         self._settled = Event()
         self._news: SimpleQueue[News] = SimpleQueue()
@@ -132,12 +153,16 @@ class CallRun:
         stage = self.flight.key.stage
         metrics.count(FLIGHT_CALLS, stage=stage)
         self.flight.run = self
+        self.flight.on_unwanted = self._deserted
         self._greenlet.start()
+        self._deserted()  # whoever started it may be gone already
         try:
             yield
         finally:
             self.stop()
-            self.flight.run = None
+            if self.outbox is not None:
+                self.outbox.close()
+            self.flight.run = self.flight.on_unwanted = None
             metrics.time(FLIGHT_CALL_TIME, self.ended_at - self.began_at, stage=stage)
 
     def limit(self, settings: Settings) -> float:
@@ -185,6 +210,25 @@ class CallRun:
             self._settled.clear()
             self.tell(signal)
             self._settled.wait()
+
+    def emit(self, chunk: bytes) -> None:
+        """See :meth:`FlightContext.emit`."""
+        if not isinstance(chunk, bytes):
+            raise ResultRejected(f"a chunk is bytes, not {type(chunk).__name__}")
+        self._emitted += len(chunk)
+        if self._emitted > MOST_EMITTED:
+            raise ResultRejected(f"the chunks are more than {MOST_EMITTED} bytes")
+        self.writer.put(self.writer.count, chunk)
+        if self.outbox is not None:
+            self.outbox.add(len(chunk))
+
+    def whole(self, fence: int) -> None:
+        """The call returned: what it emitted is a whole answer, of this fence."""
+        self.writer.close(fence)
+
+    def _deserted(self) -> None:
+        if self.flight.unwanted:
+            self.tell(Signal.UNWANTED)
 
     def _body(self) -> None:
         enter(self.flight)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from flightsvc.errors import FailureType
 from flightsvc.flight import verbs
@@ -95,6 +96,18 @@ class Declined:
     """The flight needs an owner, and the asker may not be one."""
 
 
+class Appended(NamedTuple):
+    """The answer to an append.
+
+    :param expected: sequence number that is expected next.
+    :param followers: workers that follow the flight.
+    """
+
+    ack: Ack
+    expected: int
+    followers: int
+
+
 Outcome = Ownership | Following | Replayed | Refused | Conflict | Declined
 
 
@@ -171,16 +184,16 @@ class FlightCoordinator:
         reply = self._store.run(verbs.BEAT, keys, [*args, *each])
         return [(Ack(reply[i].decode()), int(reply[i + 1])) for i in range(0, len(reply), 2)]
 
-    def append(self, own: Ownership, first: int, chunks: Sequence[bytes]) -> tuple[Ack, int]:
+    def append(self, own: Ownership, first: int, chunks: Sequence[bytes]) -> Appended:
         """Add chunks to a streaming flight's events.
 
         :param first: sequence number of the first chunk.
-        :returns: the answer, and the sequence number that is expected next.
+        :raises StoreError: if Redis refuses, or does not answer; then they may be there or not.
         """
         reply = self._run(
             verbs.APPEND, own.key, own.token, own.fence, self.live_ttl_ms, first, *chunks
         )
-        return Ack(reply[0].decode()), int(reply[1])
+        return Appended(Ack(reply[0].decode()), int(reply[1]), int(reply[2]))
 
     def finish(self, own: Ownership, envelope: Envelope) -> Ack:
         """Store the answer, set SUCCEEDED, tell the followers."""
@@ -239,6 +252,10 @@ class FlightCoordinator:
         """Delete the flight if nobody elsewhere waits for it."""
         reply = self._run(verbs.ABANDON, own.key, own.key.flight_id, own.token, own.fence)
         return Ack(reply[0].decode())
+
+    def leave(self, key: FlightKey) -> None:
+        """This worker follows the flight no longer: its owner sees it before the lease ends."""
+        self._run(verbs.LEAVE, key, self.worker)
 
     def discard(self, key: FlightKey, replayed: Replayed) -> Ack:
         """Throw an unreadable stored answer away, if it is still that one."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import gevent
@@ -129,7 +130,7 @@ class DistributedFlights:
         self.health.look_once()
         ask, doubt = Ask(flight.key, flight.token, replay=flight.replay), Doubt()
         while True:
-            if flight.end is not None or (ask.waited_fence and not flight.waiting):
+            if self._is_over(flight, ask):
                 self._settle_later(flight, ask, doubt)
                 # nobody is left to hear it; an end that was refused must not be replayed
                 return Crashed.as_is(WaitTimeout())
@@ -217,6 +218,7 @@ class DistributedFlights:
             end = self._follower.follow(flight, outcome)
             return end or replace(ask, waited_fence=outcome.fence)
         if isinstance(outcome, Replayed):
+            self._follower.catch_up(flight, outcome.fence)
             return self._replay(ask, outcome)
         if isinstance(outcome, Refused):
             return Crashed(outcome.failure, outcome.fence)
@@ -236,6 +238,16 @@ class DistributedFlights:
             return ask
         waited = 0 < ask.waited_fence <= replayed.fence
         return Landed(payload, Role.FOLLOWER if waited else Role.REPLAY, replayed.fence)
+
+    def _is_over(self, flight: LocalFlight, ask: Ask) -> bool:
+        """Whether nobody is left here to follow for; then the owner elsewhere is told so."""
+        if flight.end is None and (flight.waiting or not ask.waited_fence):
+            return False
+        if flight.abandon and ask.waited_fence:
+            with suppress(StoreError):  # the lease ends by itself
+                self.coordinator.leave(flight.key)
+        # somebody may have come meanwhile: the next question takes the lease again
+        return flight.end is not None or not flight.waiting
 
     def _settle_later(self, flight: LocalFlight, ask: Ask, doubt: Doubt) -> None:
         """A question without a reply may be carried out yet: its flight must not be left alone."""

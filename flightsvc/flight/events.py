@@ -5,10 +5,11 @@ One reader a worker on a single server, one a shard on a cluster; made at the fi
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 
-from flightsvc.flight.reader import StreamReader, Subscription
+from flightsvc.flight.reader import FlightEvent, StreamReader, Subscription
 from flightsvc.store import Names, Store
 
 
@@ -39,6 +40,15 @@ class FlightEvents:
     def unsubscribe(self, flight_id: str, subscription: Subscription) -> None:
         """Stop hearing."""
         self._reader_of(flight_id).unsubscribe(subscription)
+
+    def look(self, flight_id: str, cursor: str) -> list[FlightEvent]:
+        """What of a flight's events comes after an id now.
+
+        :raises StoreError: if Redis could not be asked.
+        """
+        stream, now = self._names.flight(flight_id)["events"], time.monotonic()
+        found = self._store.look({stream: cursor})
+        return [FlightEvent.read(*entry, now) for _, _, entries in found for entry in entries]
 
     def close(self) -> None:
         """Stop reading; everybody is told to ask again."""

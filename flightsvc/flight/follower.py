@@ -6,14 +6,17 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from flightsvc.flight.coordinator import Following, read_failure
 from flightsvc.flight.events import FlightEvents
 from flightsvc.flight.fallback import unpack_fallback
+from flightsvc.flight.feed import ChunkFeed
 from flightsvc.flight.local import LocalFlight
 from flightsvc.flight.reader import ASK_AGAIN, AskAgain, FlightEvent
 from flightsvc.flight.serializer import ResultSerializer, UnreadableResult
 from flightsvc.flight.state import Crashed, End, Landed, Role
+from flightsvc.store import StoreError
 
 log = logging.getLogger(__name__)
 
@@ -40,13 +43,18 @@ class FlightFollower:
         :returns: the owner's failure, which the event carries whole; or None: ask Redis again
             (for the answer, or because the owner is silent, has let go, or nobody waits here).
         """
-        subscription = self._events.subscribe(flight.key.flight_id, following.last_event)
+        if not flight.waiting:
+            return None
+        feed = flight.feed = ChunkFeed.resumed(flight.feed, flight.buffer, following)
+        subscription = self._events.subscribe(flight.key.flight_id, feed.cursor)
         flight.on_unwanted = lambda: subscription.tell(ASK_AGAIN)
         limit = time.monotonic() + following.patience_ms / 1000 + random.uniform(0, JITTER_S)
         try:
             while True:
                 news = subscription.next(limit)
                 if isinstance(news, AskAgain):
+                    return None
+                if not feed.take(news):
                     return None
                 if news.fence < following.fence or news.kind in ("owned", "chunk"):
                     continue  # an earlier owner's, or nothing that ends the wait
@@ -56,6 +64,16 @@ class FlightFollower:
         finally:
             flight.on_unwanted = None
             self._events.unsubscribe(flight.key.flight_id, subscription)
+
+    def catch_up(self, flight: LocalFlight, fence: int) -> None:
+        """Read the last chunks of an answer, where its end was heard of otherwise."""
+        feed = flight.feed
+        if feed is None or not feed.misses_the_end_of(fence):
+            return
+        with suppress(StoreError):  # the answer itself is at hand
+            for event in self._events.look(flight.key.flight_id, feed.cursor):
+                if not feed.take(event):
+                    return
 
     def _failure(self, event: FlightEvent) -> End:
         fields = event.fields

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 class _Beating:
     own: Ownership
     tell: Callable[[Signal], None]
+    unwanted: Callable[[], bool]
     beaten_at: float = field(default_factory=time.monotonic)
     #: followers on other workers, as of the last heartbeat
     followers: int = 0
@@ -73,12 +74,19 @@ class HeartbeatManager:
         return len(self._beating)
 
     @contextmanager
-    def keep(self, own: Ownership, tell: Callable[[Signal], None]) -> Iterator[None]:
+    def keep(
+        self,
+        own: Ownership,
+        tell: Callable[[Signal], None],
+        unwanted: Callable[[], bool] = lambda: False,
+    ) -> Iterator[None]:
         """Keep an ownership alive while the block runs.
 
-        :param tell: hears STALE, LOST or UNBEATEN; must not block.
+        :param tell: hears STALE, LOST or UNBEATEN, and UNWANTED again where nobody waits in other
+            workers either; must not block.
+        :param unwanted: whether nobody waits in this worker, and the call may be stopped.
         """
-        beating = _Beating(own, tell)
+        beating = _Beating(own, tell, unwanted)
         self._beating[id(beating)] = beating
         self.want()
         try:
@@ -133,6 +141,8 @@ class HeartbeatManager:
         for item, fence, (ack, followers) in zip(beating, fences, answers, strict=True):
             if ack is Ack.OK:
                 item.beaten_at, item.followers = time.monotonic(), followers
+                if not followers and item.unwanted():
+                    item.tell(Signal.UNWANTED)
             elif item.own.fence == fence:
                 item.tell(Signal.LOST if ack is Ack.LOST else Signal.STALE)
 

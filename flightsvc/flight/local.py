@@ -12,40 +12,21 @@ import time
 import uuid
 from collections.abc import Callable
 from contextvars import Context
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gevent import Greenlet, getcurrent
-from gevent.hub import Waiter, get_hub
+from gevent import Greenlet
 
-from flightsvc.errors import KeyConflict, NestedFlight, TooManyWaiters, WaitTimeout
-from flightsvc.flight.clock import EXPIRED, DeadlineClock
+from flightsvc.errors import KeyConflict, TooManyWaiters, WaitTimeout
+from flightsvc.flight.buffer import ChunkBuffer
+from flightsvc.flight.clock import DeadlineClock
 from flightsvc.flight.key import FlightKey
+from flightsvc.flight.nesting import inside, refuse_circle
 from flightsvc.flight.state import End, Landed
+from flightsvc.flight.waiting import Waiters
 
 if TYPE_CHECKING:
     from flightsvc.flight.call import Call, CallRun
-
-#: Waiters woken in one go before the event loop may do something else.
-BATCH = 200
-
-_INSIDE = "flightsvc.inside"
-
-
-def inside() -> tuple[LocalFlight, ...]:
-    """The flights whose calls the current code runs inside of, outermost first.
-
-    Greenlets that a call spawns belong to it: gevent hands the tree's locals down to them.
-    """
-    tree: dict[str, Any] = getattr(getcurrent(), "spawn_tree_locals", None) or {}
-    callers: tuple[LocalFlight, ...] = tree.get(_INSIDE, ())
-    return callers
-
-
-def enter(flight: LocalFlight) -> None:
-    """From here on, the current greenlet runs inside of a flight's call."""
-    here: Any = getcurrent()
-    here.spawn_tree_locals = {_INSIDE: flight.inside}
+    from flightsvc.flight.feed import ChunkFeed
 
 
 class LocalFlight:
@@ -72,15 +53,27 @@ class LocalFlight:
         self.run: CallRun | None = None
         #: whether Redis granted it after it had begun without
         self.adopted = False
-        #: called when nobody needs its end any more
+        #: what callers that stream read
+        self.buffer = ChunkBuffer()
+        #: what it read of another worker's owner, where it followed one
+        self.feed: ChunkFeed | None = None
+        #: whether its call is stopped when nobody waits for it any more, here or elsewhere
+        self.abandon = False
+        #: called when nobody here needs its end any more
         self.on_unwanted: Callable[[], None] | None = None
         self.inside = (*inside(), self)
-        self._waiters: dict[Waiter[Any], None] = {}
+        self._waiters = Waiters()
+        self._streams = 0
 
     @property
     def waiting(self) -> int:
         """How many callers wait now."""
-        return len(self._waiters)
+        return len(self._waiters) + self._streams
+
+    @property
+    def unwanted(self) -> bool:
+        """Whether its call may be stopped, as far as this worker's callers are concerned."""
+        return self.abandon and self.end is None and not self.waiting
 
     def answers(self, replay: bool) -> bool:
         """Whether a caller that comes now may share this flight's end.
@@ -97,8 +90,10 @@ class LocalFlight:
             return
         self.end = end
         self.ended_at = self.ended_at or time.monotonic()
-        if self._waiters:
-            get_hub().loop.run_callback(self._wake)
+        if isinstance(end, Landed):
+            self.buffer.settle(None if end.fallback else end.fence)
+        self._waiters.wake()
+        self.buffer.wake()
         if self.on_unwanted is not None:
             self.on_unwanted()
 
@@ -110,28 +105,35 @@ class LocalFlight:
         """
         if self.end is not None:
             return self.end
-        waiter: Waiter[Any] = Waiter()
-        self._waiters[waiter] = None
-        tick = clock.add(waiter, deadline)
         try:
-            woken = waiter.get()
-            return None if woken is EXPIRED else self.end
+            return self.end if self._waiters.wait(clock, deadline) else None
         finally:
-            clock.discard(waiter, tick)
-            if self._waiters.pop(waiter, waiter) is None and not self._waiters:
-                self._deserted()
+            self._left()
 
-    def _deserted(self) -> None:
-        if self.end is None and self.on_unwanted is not None:
+    def stream(self) -> None:
+        """One more caller streams."""
+        self._streams += 1
+
+    def leave(self) -> None:
+        """A caller that streamed has its end, or needs none."""
+        self._streams -= 1
+        self._left()
+
+    def _left(self) -> None:
+        if self.end is None and not self.waiting and self.on_unwanted is not None:
             self.on_unwanted()
 
-    def _wake(self) -> None:
-        for waiter in list(islice(self._waiters, BATCH)):
-            # one that was woken or killed by a waiter before it in this batch is gone already
-            if self._waiters.pop(waiter, waiter) is None:
-                waiter.switch(self.end)
-        if self._waiters:
-            get_hub().loop.run_callback(self._wake)
+
+class Reading(NamedTuple):
+    """One caller that streams.
+
+    :param clock: of its deadlines.
+    :param inside: the flights whose calls it runs inside of.
+    """
+
+    flight: LocalFlight
+    clock: DeadlineClock
+    inside: tuple[LocalFlight, ...]
 
 
 class LocalSingleFlight:
@@ -182,7 +184,7 @@ class LocalSingleFlight:
         if flight is not None:
             if flight.key.digest != key.digest:
                 raise KeyConflict()
-            _refuse_circle(flight)
+            refuse_circle(flight)
             return flight, False
         flight = LocalFlight(key, call, replay=replay, queued=queued)
         self._flights[key.flight_id] = flight
@@ -198,19 +200,36 @@ class LocalSingleFlight:
         :param deadline: a time of ``time.monotonic()``.
         :raises WaitTimeout: the deadline passed; the flight goes on.
         """
+        callers = self._comes(flight)
+        try:
+            end = flight.wait(self._clock, deadline)
+        finally:
+            self._goes(flight, callers)
+        if end is None:
+            raise WaitTimeout(retry_after_s=1)
+        return end
+
+    def begin_stream(self, flight: LocalFlight) -> Reading:
+        """A caller comes who reads a flight's chunks; it must be told to :meth:`end_stream`."""
+        flight.stream()
+        return Reading(flight, self._clock, self._comes(flight))
+
+    def end_stream(self, reading: Reading) -> None:
+        """That caller goes."""
+        self._goes(reading.flight, reading.inside)
+        reading.flight.leave()
+
+    def _comes(self, flight: LocalFlight) -> tuple[LocalFlight, ...]:
         self.waiters += 1
         callers = inside()
         if callers:
             callers[-1].waits_for.append(flight)
-        try:
-            end = flight.wait(self._clock, deadline)
-        finally:
-            self.waiters -= 1
-            if callers:
-                callers[-1].waits_for.remove(flight)
-        if end is None:
-            raise WaitTimeout(retry_after_s=1)
-        return end
+        return callers
+
+    def _goes(self, flight: LocalFlight, callers: tuple[LocalFlight, ...]) -> None:
+        self.waiters -= 1
+        if callers:
+            callers[-1].waits_for.remove(flight)
 
     def leave(self, flight: LocalFlight) -> None:
         """Take a flight off the dict, if it is still the one there."""
@@ -227,18 +246,3 @@ class LocalSingleFlight:
             fly(flight)
         finally:
             self.leave(flight)
-
-
-def _refuse_circle(flight: LocalFlight) -> None:
-    """Refuse to wait, from inside a call, for a flight that waits for that call."""
-    callers = inside()
-    if not callers:
-        return
-    seen, reach = set(), [flight]
-    while reach:
-        here = reach.pop()
-        if here in callers:
-            raise NestedFlight()
-        if here not in seen:
-            seen.add(here)
-            reach.extend(here.waits_for)

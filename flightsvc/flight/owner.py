@@ -16,9 +16,11 @@ from flightsvc.errors import (
     FlightSvcError,
     Overloaded,
     ResultRejected,
+    WaitTimeout,
 )
 from flightsvc.flight.call import CallRun, News, Raised, Returned, Signal
 from flightsvc.flight.coordinator import Ask, FlightCoordinator, Ownership
+from flightsvc.flight.emitting import Outbox
 from flightsvc.flight.fallback import pack_fallback
 from flightsvc.flight.heartbeat import HeartbeatManager
 from flightsvc.flight.local import LocalFlight
@@ -75,7 +77,8 @@ class FlightOwner:
     def go_on(self, run: CallRun, own: Ownership) -> End | None:
         """Bring a call that has begun to its end, under an ownership."""
         limit = run.limit(self._settings)
-        with self._heartbeat.keep(own, run.tell):
+        self._open_outbox(run, own)
+        with self._heartbeat.keep(own, run.tell, lambda: run.flight.unwanted):
             while True:
                 news = run.next_news(limit)
                 if isinstance(news, Returned):
@@ -84,6 +87,11 @@ class FlightOwner:
                     return self._crash(run, own, news.error)
                 if news is Signal.LOST and self._regain(run, own):
                     continue
+                if news is Signal.UNWANTED:
+                    end = self._abandon(run, own)
+                    if end is None:
+                        continue
+                    return end
                 if news in (Signal.LOST, Signal.STALE):
                     return self._lost(run, Ack[news.name])
                 return self._let_go(run, own, news)
@@ -113,8 +121,11 @@ class FlightOwner:
         self._metrics.count(FLIGHT_RESULT_BYTES, len(envelope.blob), stage=own.key.stage)
         while True:
             landed = Landed(payload, Role.OWNER, own.fence)
+            run.whole(own.fence)
             try:
-                ack = self._coordinator.finish(own, envelope)
+                ack = self._told_chunks(run)
+                if ack is Ack.OK:
+                    ack = self._coordinator.finish(own, envelope)
             except StoreError as error:
                 run.flight.resolve(landed)
                 if self._gives_up(run, error):
@@ -152,6 +163,10 @@ class FlightOwner:
     ) -> End | None:
         while True:
             try:
+                self._told_chunks(run)
+            except StoreError:
+                run.flight.resolve(end)
+            try:
                 ack = self._coordinator.fail(own, failure, packed)
             except StoreError as trouble:
                 run.flight.resolve(end)
@@ -188,6 +203,40 @@ class FlightOwner:
             log.info("flight %s: its lease ends by itself", own.key.flight_id)
         return self._ended(own, Crashed.as_is(error), "released")
 
+    def _abandon(self, run: CallRun, own: Ownership) -> End | None:
+        """Nobody waits here: stop the call, if nobody waits elsewhere either.
+
+        :returns: the end; None if the call goes on. Then a heartbeat that sees no follower any
+            more brings the question again.
+        """
+        if not run.flight.unwanted:
+            return None
+        try:
+            ack = self._coordinator.abandon(own)
+        except StoreError:
+            return None
+        if ack is Ack.OK and run.flight.unwanted:
+            run.stop()
+            return self._ended(own, Crashed.as_is(WaitTimeout()), "abandoned")
+        if ack is not Ack.JOINED:
+            # lost, or somebody came to the flight when it was deleted: it is asked for again
+            run.tell(Signal.STALE if ack is Ack.STALE else Signal.LOST)
+        return None
+
+    # -- its chunks --------------------------------------------------------------------------
+
+    def _open_outbox(self, run: CallRun, own: Ownership) -> None:
+        """From now on, other workers can read what the call emits."""
+        run.outbox = Outbox(
+            self._coordinator, own, run.writer, lambda ack: run.tell(Signal[ack.name])
+        )
+        if run.writer.count:
+            run.outbox.add(0)
+
+    def _told_chunks(self, run: CallRun) -> Ack:
+        """All chunks are in Redis before the end is."""
+        return run.outbox.flush() if run.outbox is not None else Ack.OK
+
     def _ended(self, own: Ownership, end: End, outcome: str) -> End:
         self._metrics.count(FLIGHT_ENDS, stage=own.key.stage, outcome=outcome)
         return end
@@ -216,6 +265,8 @@ class FlightOwner:
         own.fence = outcome.fence
         if run.running:
             self.on_running(own)
+        if run.outbox is not None:
+            run.outbox.resume()
         run.settle()
         return True
 

@@ -43,6 +43,14 @@ class FlightEvent:
     fence: int
     fields: Fields
     read_at: float
+    #: id of its entry in the stream
+    entry: str
+
+    @classmethod
+    def read(cls, entry: bytes, fields: Fields, now: float) -> FlightEvent:
+        """From an entry of a stream."""
+        kind, fence = fields[b"kind"].decode(), int(fields[b"fence"])
+        return cls(kind, fence, fields, now, entry.decode())
 
 
 class AskAgain:
@@ -124,7 +132,7 @@ class StreamReader:
         self._waking = None
         try:
             entry: bytes = self._store.run(verbs.WAKE, [self._wake], [WAKE_TTL_MS])
-            if _after(self._wake_cursor, entry.decode()):
+            if after(self._wake_cursor, entry.decode()):
                 self._wake_cursor = "0-0"  # the stream was lost, and the clock set back
         except StoreError:
             log.debug("a wake did not get through; the reader looks up by itself")
@@ -167,10 +175,10 @@ class StreamReader:
         now = time.monotonic()
         for entry, fields in entries:
             # a subscription made while the read was under way may start later than the read did
-            if _after(entry.decode(), subscription.cursor):
-                subscription.cursor = entry.decode()
-                kind, fence = fields[b"kind"].decode(), int(fields[b"fence"])
-                subscription.tell(FlightEvent(kind, fence, fields, now))
+            if after(entry.decode(), subscription.cursor):
+                event = FlightEvent.read(entry, fields, now)
+                subscription.cursor = event.entry
+                subscription.tell(event)
 
     def _look(self) -> None:
         """Find the streams that vanished, or were trimmed or made anew, under a follower."""
@@ -182,7 +190,7 @@ class StreamReader:
                 continue
             # gone, made anew with lower ids, or holding less than it gave
             read_to = entries[-1][0].decode() if entries else cursors[stream]
-            if last is None or _after(cursors[stream], last) or _after(last, read_to):
+            if last is None or after(cursors[stream], last) or after(last, read_to):
                 subscription.tell(ASK_AGAIN)
 
     def _all_ask_again(self) -> None:
@@ -190,7 +198,7 @@ class StreamReader:
             subscription.tell(ASK_AGAIN)
 
 
-def _after(one: str, other: str) -> bool:
+def after(one: str, other: str) -> bool:
     """Whether a stream id is greater than another."""
     return _parts(one) > _parts(other)
 

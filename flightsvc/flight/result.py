@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
+from flightsvc.flight.key import FlightKey
 from flightsvc.flight.serializer import Payload
-from flightsvc.flight.state import Role
+from flightsvc.flight.state import End, Landed, Role
 
 
 class FlightResult:
@@ -53,3 +55,21 @@ class FlightResult:
 
     def __repr__(self) -> str:
         return f"FlightResult({self.role}, {self.flight_id}, fence={self.fence})"
+
+
+def is_replay(end: End) -> bool:
+    """Whether a flight ended with the answer of an earlier one."""
+    return isinstance(end, Landed) and end.role is Role.REPLAY
+
+
+def result_of(key: FlightKey, end: End, first: bool) -> FlightResult:
+    """A flight's end as one caller's own result or exception.
+
+    :param first: whether this caller started the flight.
+    """
+    if isinstance(end, Landed):
+        role = Role.FOLLOWER if end.role is Role.OWNER and not first else end.role
+        return FlightResult(end.payload, role, key.flight_id, end.fence, end.fallback)
+    if end.error is not None:
+        raise copy(end.error)
+    raise end.failure.error(key.flight_id, end.fence) from end.cause

@@ -12,7 +12,6 @@ import math
 import time
 import uuid
 from collections.abc import Callable
-from copy import copy
 from typing import Any, ParamSpec, TypeVar
 
 import gevent
@@ -25,11 +24,12 @@ from flightsvc.flight.key import FlightKey
 from flightsvc.flight.local import LocalFlight, LocalSingleFlight
 from flightsvc.flight.patched import require_gevent
 from flightsvc.flight.replay import ReplayCache
-from flightsvc.flight.result import FlightResult
+from flightsvc.flight.result import FlightResult, is_replay, result_of
 from flightsvc.flight.serializer import ResultSerializer
 from flightsvc.flight.session_lock import SessionLock
 from flightsvc.flight.solo import SoloPilot
 from flightsvc.flight.state import Crashed, End, Failure, FlightView, Landed, Role
+from flightsvc.flight.stream import FlightStream, Joined
 from flightsvc.flight.tally import Tally
 from flightsvc.metrics import FLIGHT_WAITERS, FLIGHTS_IN_FLIGHT, Metrics
 from flightsvc.settings import Settings
@@ -121,23 +121,53 @@ class SingleFlight:
         :raises NestedFlight: called from inside its own call.
         :raises FlightSvcError: others, see ``errors.py``.
         """
-        if get_hub() is not self._hub:
-            raise RuntimeError(
-                "run() was called in a thread that gevent does not know (a thread pool's?): call "
-                "it in a greenlet of the thread that made this SingleFlight"
-            )
-        deadline = time.monotonic() + self._patience_s(key, deadline_s)
+        deadline = self._deadline(key, deadline_s)
         with self._tally.caller(key) as caller:
             while True:
-                replayed = self._replays.get(key.flight_id, key.digest) if replay else None
+                replayed = self._replayed(key, replay)
                 if replayed is not None:
-                    return caller.answered(
-                        FlightResult(replayed.payload, Role.L1, key.flight_id, replayed.fence)
-                    )
+                    return caller.answered(replayed)
                 flight, first = self._local.join(key, call, self._fly, replay=replay, queued=queued)
                 end = self._local.wait(flight, deadline)
-                if replay or not _is_replay(end):
-                    return caller.answered(_result(key, end, first), flight)
+                if replay or not is_replay(end):
+                    return caller.answered(result_of(key, end, first), flight)
+
+    def stream(
+        self,
+        key: FlightKey,
+        call: Call,
+        *,
+        deadline_s: float | None = None,
+        replay: bool = True,
+        queued: bool = False,
+    ) -> FlightStream:
+        """As :meth:`run`, but the chunks that the call emits can be read while it runs.
+
+        Both share one flight. Who comes late gets every chunk from the start; a replayed answer
+        has no chunks. Nothing waits here: all waiting is in :meth:`FlightStream.next`.
+
+        :param call: hands each chunk to ``ctx.emit()``, and returns the whole answer.
+        :raises TooManyWaiters: this worker already holds as many as it may.
+        :raises KeyConflict: the explicit key stands for another request in this worker.
+        :raises NestedFlight: called from inside its own call.
+        """
+        deadline = self._deadline(key, deadline_s)
+
+        def join() -> FlightResult | Joined:
+            replayed = self._replayed(key, replay)
+            if replayed is not None:
+                return replayed
+            flight, first = self._local.join(key, call, self._fly, replay=replay, queued=queued)
+            return Joined(self._local.begin_stream(flight), first)
+
+        return FlightStream(
+            join,
+            self._local.end_stream,
+            self._tally.caller(key).__enter__(),
+            flight_id=key.flight_id,
+            deadline=deadline,
+            replay=replay,
+        )
 
     def coalesce(
         self,
@@ -220,6 +250,7 @@ class SingleFlight:
     # -- what happens in a flight's greenlet -------------------------------------------------
 
     def _fly(self, flight: LocalFlight) -> None:
+        flight.abandon = self._settings.stage(flight.key.stage).abandon
         try:
             end = self._end_of(flight)
         except Exception as error:  # a bug of ours must not leave anybody waiting
@@ -261,23 +292,22 @@ class SingleFlight:
         store = store or open_store(settings, self.metrics)
         return DistributedFlights(store, serializer, settings, self.metrics, self.worker)
 
-    def _patience_s(self, key: FlightKey, deadline_s: float | None) -> float:
+    def _replayed(self, key: FlightKey, replay: bool) -> FlightResult | None:
+        """The answer from this worker's memory, if it is there and welcome."""
+        replayed = self._replays.get(key.flight_id, key.digest) if replay else None
+        if replayed is None:
+            return None
+        return FlightResult(replayed.payload, Role.L1, key.flight_id, replayed.fence)
+
+    def _deadline(self, key: FlightKey, deadline_s: float | None) -> float:
+        """When a caller's patience ends (monotonic)."""
+        if get_hub() is not self._hub:
+            raise RuntimeError(
+                "run() was called in a thread that gevent does not know (a thread pool's?): call "
+                "it in a greenlet of the thread that made this SingleFlight"
+            )
         if deadline_s is None:
-            return self._settings.wait_ms(key.stage) / 1000
+            return time.monotonic() + self._settings.wait_ms(key.stage) / 1000
         if not 0 < deadline_s <= LONGEST_DEADLINE_S:
             raise ValueError(f"deadline_s is {deadline_s}; give seconds, above 0 and at most a day")
-        return deadline_s
-
-
-def _is_replay(end: End) -> bool:
-    return isinstance(end, Landed) and end.role is Role.REPLAY
-
-
-def _result(key: FlightKey, end: End, first: bool) -> FlightResult:
-    """The end as one caller's own result or exception."""
-    if isinstance(end, Landed):
-        role = Role.FOLLOWER if end.role is Role.OWNER and not first else end.role
-        return FlightResult(end.payload, role, key.flight_id, end.fence, end.fallback)
-    if end.error is not None:
-        raise copy(end.error)
-    raise end.failure.error(key.flight_id, end.fence) from end.cause
+        return time.monotonic() + deadline_s

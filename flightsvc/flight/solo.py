@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flightsvc.errors import Draining, FallbackAnswer, ResultRejected
-from flightsvc.flight.call import Adopted, CallRun, Raised, Returned
+from flightsvc.errors import Draining, FallbackAnswer, ResultRejected, WaitTimeout
+from flightsvc.flight.call import Adopted, CallRun, Raised, Returned, Signal
 from flightsvc.flight.local import LocalFlight
 from flightsvc.flight.serializer import ResultSerializer
 from flightsvc.flight.state import Crashed, End, Failure, Landed, Role
@@ -30,12 +30,16 @@ class SoloPilot:
 
     def go_on(self, run: CallRun) -> End | Adopted:
         """Bring a call that has begun to its end, or to an ownership that came after all."""
-        news = run.next_news(run.limit(self._settings))
-        if isinstance(news, Adopted):
-            return news
+        while True:
+            news = run.next_news(run.limit(self._settings))
+            if isinstance(news, Adopted):
+                return news
+            if news is not Signal.UNWANTED or run.flight.unwanted:
+                break
+        if isinstance(news, Returned):
+            run.whole(0)
         end = self._end_of(news)
-        whole = isinstance(end, Landed) and end.fallback is None
-        outcome = "local" if whole else "failed"
+        outcome = "abandoned" if news is Signal.UNWANTED else _outcome(end)
         self._metrics.count(FLIGHT_ENDS, stage=run.flight.key.stage, outcome=outcome)
         return end
 
@@ -50,4 +54,10 @@ class SoloPilot:
             return Crashed(Failure.of(error), cause=error)
         if isinstance(news, Raised):
             return Crashed(Failure.of(news.error), cause=news.error)
+        if news is Signal.UNWANTED:
+            return Crashed.as_is(WaitTimeout())  # nobody is left to hear it
         return Crashed.as_is(Draining(retry_after_s=1))
+
+
+def _outcome(end: End) -> str:
+    return "local" if isinstance(end, Landed) and end.fallback is None else "failed"

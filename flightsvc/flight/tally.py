@@ -47,13 +47,20 @@ class Caller:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None:
-            return
+        if error is not None:
+            self.failed(error)
+
+    def failed(self, error: BaseException) -> None:
+        """The caller gets an error, or goes away."""
         if isinstance(error, FlightSvcError):
             error.flight_id = self._flight_id
             self._stage.error(error.code)
         else:
             self._stage.left()
+
+    def left(self) -> None:
+        """The caller goes away."""
+        self._stage.left()
 
 
 class StageTally:

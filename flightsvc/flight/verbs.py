@@ -36,7 +36,7 @@ BEAT = Verb(
 )
 APPEND = Verb(
     "append",
-    keys=("meta", "events"),
+    keys=("meta", "events", "interest"),
     args=("token", "fence", "live_ttl_ms", "first"),
     each_args=("chunk",),
 )
@@ -78,6 +78,7 @@ RELEASE = Verb(
 ABANDON = Verb(
     "abandon", keys=("meta", "events", "interest", "live"), args=("id", "token", "fence")
 )
+LEAVE = Verb("leave", keys=("interest",), args=("worker",))
 DISCARD = Verb("discard", keys=("meta", "result"), args=("fence", "sha1"))
 INSPECT = Verb("inspect", keys=("meta", "interest"), args=())
 WAKE = Verb("wake", keys=("wake",), args=("ttl_ms",))
@@ -104,6 +105,7 @@ ALL = (
     FAIL,
     RELEASE,
     ABANDON,
+    LEAVE,
     DISCARD,
     INSPECT,
     WAKE,

@@ -9,7 +9,7 @@ is then put in through ``with calling()``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
@@ -119,18 +119,28 @@ class TargetBreaker:
             self._era += 1
 
     @contextmanager
-    def watch(self, limit_s: float, *, fair: bool) -> Iterator[None]:
+    def watch(self, limit_s: float, *, fair: bool) -> Iterator[Callable[[], None]]:
         """Let the one call inside the ``with`` block through, and take note of how it ends.
 
         :param limit_s: the longest time that the call takes, in s.
         :param fair: whether that is enough for a healthy provider; if not, a timeout says nothing.
+        :returns: to be called when the target begins to answer: a probe has found out then what
+            it was for, however long the answer takes.
         :raises CircuitOpen: the call is not let through.
         """
         self.check()
         token = None if self.state == STATE_CLOSED else self._take_probe(limit_s)
         era = self._era
+
+        def answers() -> None:
+            nonlocal token
+            probe, token = token, None
+            if probe is not None:
+                self._note(era, failed=False)
+                self._end_probe(probe)
+
         try:
-            yield
+            yield answers
         except BaseException as exc:
             if speaks_against(exc, fair=fair):
                 self._note(era, failed=True)

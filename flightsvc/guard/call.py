@@ -75,6 +75,7 @@ class GuardedCall(Generic[T]):
         facts: CallFacts,
         on_admitted: Callable[[], None] | None,
         before_retry: Callable[[], None] | None,
+        on_attempt: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
         self._scope = scope
         self._policy = policy
@@ -82,6 +83,7 @@ class GuardedCall(Generic[T]):
         self._facts = facts
         self._on_admitted = on_admitted
         self._before_retry = before_retry
+        self._on_attempt = on_attempt
         self._budget = Budget(policy.budget_ms / 1_000)
         self._bulkhead = scope.keeper.bulkhead(scope.stage)
         self._breaker = scope.keeper.breaker(routes.primary.target)
@@ -130,7 +132,9 @@ class GuardedCall(Generic[T]):
             self._admit()
             limit_s = self._limit_s()
             fair = limit_s * 1_000 >= self._policy.timeout_ms * FAIR_SHARE
-            with breaker.watch(limit_s, fair=fair):
+            with breaker.watch(limit_s, fair=fair) as answers:
+                if self._on_attempt is not None:
+                    self._on_attempt(answers)
                 return self._attempt(route, limit_s)
 
     def _admit(self) -> None:

@@ -57,6 +57,7 @@ class AiCallGuard:
         facts: CallFacts | None = None,
         on_admitted: Callable[[], None] | None = None,
         before_retry: Callable[[], None] | None = None,
+        on_attempt: Callable[[Callable[[], None]], None] | None = None,
     ) -> T:
         """Make a model call safely.
 
@@ -67,6 +68,9 @@ class AiCallGuard:
             attempt; what it raises ends the call.
         :param before_retry: called before each retry is considered; :class:`SkipRetry` ends the
             call with the failure of its last attempt.
+        :param on_attempt: called before each attempt with a function that the attempt may call
+            when the model begins to answer: where answers take long, nobody need wait for the
+            whole of one to know that the model is back.
         :raises FallbackAnswer: the primary route failed, the other one answered.
         :raises RetryExhausted: so did all retries, and there was no other route, or it failed too.
         :raises Overloaded: no place for this call; no attempt was made.
@@ -82,6 +86,7 @@ class AiCallGuard:
             CallFacts() if facts is None else facts,
             on_admitted,
             before_retry,
+            on_attempt,
         )
         return call.run()
 

@@ -51,7 +51,8 @@ def log_request(
     :param facts: of the call that this request began, whether or not it was made.
     :param told: the flight that answered, as its headers say.
     :param route: the route's name; no path, for that holds what clients write.
-    :param duration_s: from the first look at the request to the answer's head, in s.
+    :param duration_s: from the first look at the request to the answer's head, or to the end of
+        one that is streamed, in s.
     :param code: what the client was told went wrong; empty: nothing did.
     :param fallback_action: what stood in for an answer, as the client was told.
     """

@@ -62,9 +62,9 @@ def _stream(
     sender = Sender(conn, behave, framing)
     length = sum(map(len, _events(call, behave))) if framing == "length" else None
     sender.head("text/event-stream", length, keep_alive=keep_alive and framing != "close")
-    for number, event in enumerate(_events(call, behave)):
-        if number > 0 and behave.chunk_delay_ms:
-            gevent.sleep(behave.chunk_delay_ms / 1000)
+    first = 0 if behave.events is None else 1
+    for number, event in enumerate(_events(call, behave), first):
+        gevent.sleep(_wait_s(behave, number))
         sender.body(event)
         if behave.gate is not None and number == behave.gate_after_chunks > 0:
             wait_at_gate(behave.gate)
@@ -75,8 +75,21 @@ def _stream(
     sender.end()
 
 
+def _wait_s(behave: Behave, number: int) -> float:
+    """The time before an event, in s."""
+    if number == 0:
+        return 0
+    gap_ms = behave.gaps_ms[(number - 1) % len(behave.gaps_ms)] if behave.gaps_ms else 0
+    return (behave.chunk_delay_ms + gap_ms) / 1000
+
+
 def _events(call: Call, behave: Behave) -> Iterator[bytes]:
     """The events of a stream: the role (number 0), one a delta (from number 1 on), the ending."""
+    if behave.events is not None:
+        yield from (wire.event(each, behave) for each in behave.events)
+        if behave.done:
+            yield wire.event("[DONE]", behave)
+        return
     yield wire.delta_event(call, behave, {"role": "assistant", "content": ""}, None)
     for delta in wire.deltas(call, behave):
         yield wire.delta_event(call, behave, {"content": delta}, None)

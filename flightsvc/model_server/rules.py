@@ -108,6 +108,11 @@ class Behave(_Strict):
     chunk_chars: AtLeastOne = 8
     #: before each delta, and before what follows the last
     chunk_delay_ms: Count = 0
+    #: further waits before each delta, one after the other and from the first again
+    gaps_ms: tuple[Count, ...] = ()
+    #: events sent instead of an answer's: objects as JSON, strings as they are; `[DONE]` still
+    #: follows, and deltas are counted from the first of them
+    events: tuple[dict[str, Any] | str, ...] | None = None
     #: an event sent instead of what follows `cut_after_chunks` (default: all) deltas
     stream_error: dict[str, Any] | None = None
     #: whether `[DONE]` ends it
@@ -124,6 +129,8 @@ class Behave(_Strict):
             raise ValueError('text goes with answer "text", and needs it')
         if self.body is not None and self.text is not None:
             raise ValueError("body and text exclude each other")
+        if self.body is not None and self.events is not None:
+            raise ValueError("body and events exclude each other")
         if self.declared_length is not None and self.framing not in (None, "length"):
             raise ValueError('declared_length needs framing "length"')
         return self

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from flightsvc.errors import SettingsError
 from flightsvc.metrics import Metrics
 from flightsvc.providers.base import Message, ModelAnswer, ModelRequest, Provider
+from flightsvc.providers.chat import ChatEnd, ChatProvider, ChatRequest
 from flightsvc.providers.models import Models, make_models
 from flightsvc.providers.openai import OpenAIProvider
 from flightsvc.providers.simulated import SimulatedProvider
@@ -31,6 +32,9 @@ def make_provider(settings: Settings, metrics: Metrics) -> Provider:
 
 
 __all__ = [
+    "ChatEnd",
+    "ChatProvider",
+    "ChatRequest",
     "Message",
     "ModelAnswer",
     "ModelRequest",

@@ -3,8 +3,7 @@
 A provider makes *one* request to one model each time it is asked. It never retries, queues or
 remembers: that is the guard's and the flight's work. An answer that is not whole is an error.
 
-Streaming comes as a second method, ``stream(request, timeout_s)``, beside ``complete``; it will
-share the request and every error with it.
+What foreign clients ask is passed on in chunks by a second method, ``chat``: see ``chat.py``.
 """
 
 from __future__ import annotations

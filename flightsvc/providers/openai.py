@@ -1,10 +1,13 @@
-"""Any model behind an OpenAI-compatible chat endpoint (``POST {base}/chat/completions``)."""
+"""Any model behind an OpenAI-compatible chat endpoint (``POST {base}/chat/completions``).
+
+Asked with a prompt of ours, for a whole answer; ``openai_stream.py`` passes on foreign ones.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import urllib3
@@ -12,7 +15,9 @@ import urllib3
 from flightsvc.errors import AnswerCut, AnswerInvalid, SettingsError
 from flightsvc.metrics import Metrics
 from flightsvc.providers.base import ModelAnswer, ModelRequest, measured
+from flightsvc.providers.chat import ChatEnd, ChatRequest, OnChunk
 from flightsvc.providers.failures import body_failure, error_code, parse_json, status_failure
+from flightsvc.providers.openai_stream import read_models, stream_chat
 from flightsvc.providers.transport import Transport, at_most, read_body, read_error_body
 from flightsvc.settings import Settings
 
@@ -37,6 +42,7 @@ class OpenAIProvider:
     """
 
     name = "openai"
+    simulated = False
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
         if not settings.openai_model.strip():
@@ -69,6 +75,15 @@ class OpenAIProvider:
                 code = error_code(parse_json(read_error_body(response)))
                 raise status_failure(response.status, response.headers, code)
             return read_answer(read_body(response, request.between_bytes_s), self.model)
+
+    def chat(self, request: ChatRequest, timeout_s: float, on_chunk: OnChunk) -> ChatEnd:
+        """Pass a chat on; see :meth:`flightsvc.providers.chat.ChatProvider.chat`."""
+        with measured(self._metrics, self):
+            return stream_chat(self._transport, PATH, request, timeout_s, on_chunk)
+
+    def list_models(self, timeout_s: float) -> Sequence[Mapping[str, Any]]:
+        """What the service's own ``GET {base}/models`` says."""
+        return read_models(self._transport, timeout_s)
 
     def close(self) -> None:
         """Close the kept connections."""

@@ -6,13 +6,16 @@ Every answer says that it is simulated, in its text and in :class:`ModelAnswer`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import gevent
 
 from flightsvc.errors import ProviderTimeout
 from flightsvc.metrics import Metrics
 from flightsvc.providers.base import Message, ModelAnswer, ModelRequest, measured
+from flightsvc.providers.chat import ChatEnd, ChatRequest, OnChunk
+from flightsvc.providers.simulated_chat import chat_chunks
 from flightsvc.providers.sketches import evaluation_sketch, plain_sketch
 from flightsvc.settings import Settings
 
@@ -32,6 +35,7 @@ class SimulatedProvider:
     """
 
     name = "simulated"
+    simulated = True
 
     def __init__(self, settings: Settings, metrics: Metrics, model: str = "simulated") -> None:
         self.model = model
@@ -48,6 +52,25 @@ class SimulatedProvider:
             if self._latency_s >= timeout_s:
                 raise ProviderTimeout("The simulated model did not answer in time.")
             return ModelAnswer(simulated_text(request), self.model, simulated=True)
+
+    def chat(self, request: ChatRequest, timeout_s: float, on_chunk: OnChunk) -> ChatEnd:
+        """Answer a foreign client's chat in pieces, over the configured time.
+
+        :raises ProviderTimeout: it would take longer than ``timeout_s``; after that time.
+        """
+        with measured(self._metrics, self):
+            chunks = list(chat_chunks(request.body, self.model))
+            pause_s = self._latency_s / len(chunks)
+            for number, chunk in enumerate(chunks, 1):
+                gevent.sleep(pause_s)
+                if number * pause_s >= timeout_s:
+                    raise ProviderTimeout("The simulated model did not answer in time.")
+                on_chunk(chunk)
+            return ChatEnd(done=True)
+
+    def list_models(self, _timeout_s: float) -> Sequence[Mapping[str, Any]]:
+        """The one that there is."""
+        return [{"id": self.model, "object": "model", "created": 0, "owned_by": "flightsvc"}]
 
     def close(self) -> None:
         """Nothing is held."""

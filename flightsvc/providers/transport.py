@@ -81,11 +81,12 @@ class Transport:
     def post(
         self,
         path: str,
-        body: bytes,
+        body: bytes | None,
         *,
         timeout_s: float,
         first_byte_s: float,
         headers: Mapping[str, str] | None = None,
+        method: str = "POST",
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         """Send one request; its answer's head is there, its body is still to be read.
 
@@ -95,6 +96,7 @@ class Transport:
         :param timeout_s: what is left of the call's time, in seconds.
         :param first_byte_s: longest time until the answer begins, connecting included.
         :param headers: of this call alone.
+        :param method: another one than POST.
         :raises ProviderTimeout: no connection or no answer in time.
         :raises ProviderUnreachable: refused, reset, cut, or not HTTP.
         """
@@ -102,7 +104,7 @@ class Transport:
         with _as_provider_errors():
             with at_most(first_byte_s, "The model did not begin to answer in time."):
                 response = self._pool.urlopen(
-                    "POST",
+                    method,
                     self._prefix + path,
                     body=body,
                     headers={**self._headers, **(headers or {})},
@@ -131,17 +133,25 @@ def read_body(
     :raises ProviderTimeout: silence.
     :raises AnswerInvalid: it is longer.
     """
-    body = bytearray()
+    return b"".join(read_pieces(response, between_bytes_s, limit))
+
+
+def read_pieces(
+    response: urllib3.BaseHTTPResponse, between_bytes_s: float, limit: int = MAX_ANSWER_BYTES
+) -> Iterator[bytes]:
+    """The body of a stream, piece by piece as it comes; parameters as of :func:`read_body`."""
+    size = 0
     while True:
         with at_most(between_bytes_s, "The model fell silent within its answer."):
             piece = response.read1(_PIECE_BYTES)
         if not piece:
-            return bytes(body)
-        body += piece
-        if len(body) > limit:
+            return
+        size += len(piece)
+        if size > limit:
             raise AnswerInvalid(
                 f"The model's answer is larger than {limit} bytes.", code="AI_ANSWER_TOO_LARGE"
             )
+        yield piece
 
 
 def read_error_body(response: urllib3.BaseHTTPResponse) -> bytes:

@@ -108,6 +108,28 @@ class Settings(BaseModel):
     max_body_bytes: int = Field(default=1024 * 1024, ge=1_024)
     #: longest time in which a request's body must have come, in ms
     body_timeout_ms: int = Field(default=10_000, ge=100)
+    #: models that the OpenAI door offers, as JSON list; empty: whatever the model's service knows
+    gateway_models: tuple[str, ...] = ()
+    #: fields of a chat that cannot change its answer, as JSON list: bodies that differ only in them
+    #: are the same question
+    gateway_ignored_fields: tuple[str, ...] = (
+        "stream",
+        "stream_options",
+        "metadata",
+        "user",
+        "store",
+        "service_tier",
+    )
+    #: largest body of a chat, images included, in bytes
+    gateway_max_body_bytes: int = Field(default=20 * 1024 * 1024, ge=1_024)
+    #: silence of the model after which a stream's head is sent without knowing how it ends, in ms
+    gateway_head_after_ms: int = Field(default=20_000, ge=100)
+    #: silence in a stream after which a comment is sent that keeps the connection open, in ms
+    gateway_keep_alive_ms: int = Field(default=10_000, ge=100)
+    #: longest time for which a client may take nothing of its answer, in ms
+    gateway_send_timeout_ms: int = Field(default=60_000, ge=100)
+    #: whether the model is asked to count tokens in streams; some older services refuse that
+    gateway_count_tokens: bool = True
     #: folder for files that the service keeps
     data_dir: str = Field(default="data", min_length=1)
     #: host of the StatsD server; empty: no metrics are sent

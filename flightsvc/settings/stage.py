@@ -36,6 +36,7 @@ STAGE_DEFAULTS: dict[str, dict[str, Any]] = {
         "result_ttl_s": 60,
         "failure_ttl_s": 10,
         "l1_ttl_s": 0,
+        "abandon": True,
     },
 }
 
@@ -72,6 +73,9 @@ class StageSettings(BaseModel):
     l1_ttl_s: float = Field(default=30, ge=0)
     #: whether the stage takes the session lock first
     session_lock: bool = False
+    #: whether the call is stopped when all its callers, on all workers, have gone; otherwise it
+    #: ends and its answer is stored
+    abandon: bool = False
 
     @model_validator(mode="after")
     def _shorten_l1(self) -> Self:

@@ -12,8 +12,15 @@ error handlers stay as they are.
 """
 
 from flightsvc.web.flights import flights_blueprint
+from flightsvc.web.gateway import gateway_blueprint
 from flightsvc.web.health import health_blueprint
 from flightsvc.web.interview import interview_blueprint
 from flightsvc.web.modules import modules_blueprint
 
-__all__ = ["flights_blueprint", "health_blueprint", "interview_blueprint", "modules_blueprint"]
+__all__ = [
+    "flights_blueprint",
+    "gateway_blueprint",
+    "health_blueprint",
+    "interview_blueprint",
+    "modules_blueprint",
+]

@@ -29,6 +29,8 @@ class Asking:
             environ.get("HTTP_TRACEPARENT"), environ.get("HTTP_TRACESTATE")
         )
         self.facts = CallFacts(trace_id=self.trace.trace_id, session_id=session_id)
+        #: code of what the client was told inside of its answer, or in another form than a problem
+        self.told = ""
         self._method: str = environ["REQUEST_METHOD"]
         self._began = time.perf_counter()
         environ[_ENVIRON_KEY] = self
@@ -42,8 +44,14 @@ class Asking:
 
     def answered(self, route: str, response: Response) -> None:
         """Name the trace in the answer, and log the request by what its client is told."""
+        response.headers["traceparent"] = self.trace.traceparent
+        if response.is_streamed:  # how it went is known when it has ended
+            response.call_on_close(lambda: self._log(route, response))
+        else:
+            self._log(route, response)
+
+    def _log(self, route: str, response: Response) -> None:
         headers = response.headers
-        headers["traceparent"] = self.trace.traceparent
         fence = headers.get("Flight-Fence", "")
         log_request(
             trace=self.trace,
@@ -57,7 +65,7 @@ class Asking:
             route=route,
             status=response.status_code,
             duration_s=self._age_s(),
-            code=_code_of(response),
+            code=self.told or _code_of(response),
             fallback_action=headers.get("Flight-Fallback", ""),
         )
 

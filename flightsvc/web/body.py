@@ -31,13 +31,22 @@ def read_json(request: Request, schema: type[Body], settings: Settings) -> Body:
     :raises RequestError: it is not JSON, or an object in it has one name twice.
     :raises InvalidInput: it does not fit; the message names the fields.
     """
-    _check_type(request)
-    timeout_s = settings.body_timeout_ms / 1000
-    found = parse(_in_time(request, settings.max_body_bytes, timeout_s))
+    found = read_any_json(request, settings.max_body_bytes, settings.body_timeout_ms / 1000)
     try:
         return schema.model_validate(found)
     except ValidationError as error:
         raise InvalidInput(_faults(error)) from None
+
+
+def read_any_json(request: Request, limit: int, timeout_s: float) -> Any:
+    """The body of a request, whatever JSON it is.
+
+    :param limit: most bytes.
+    :param timeout_s: longest time in which it must have come, in s.
+    :raises RequestError: and others, as :func:`read_json`.
+    """
+    _check_type(request)
+    return parse(_in_time(request, limit, timeout_s))
 
 
 def _in_time(request: Request, limit: int, timeout_s: float) -> bytes:

@@ -9,6 +9,7 @@ from flask import current_app
 from flightsvc.checklist import Checklist
 from flightsvc.errors import SettingsError
 from flightsvc.flight.service import SingleFlight
+from flightsvc.gateway.service import ChatGateway
 from flightsvc.interview.invoker import InterviewAiInvoker
 from flightsvc.metrics import Metrics
 from flightsvc.settings import Settings
@@ -31,6 +32,8 @@ class Extension(Protocol):
     def flights(self) -> SingleFlight: ...
     @property
     def invoker(self) -> InterviewAiInvoker: ...
+    @property
+    def gateway(self) -> ChatGateway: ...
     @property
     def checklist(self) -> Checklist: ...
     @property

@@ -19,6 +19,8 @@ from flightsvc.web.extension import Extension, extension
 from flightsvc.web.language import language
 
 View = Callable[..., WerkzeugResponse]
+#: Makes the answer to an error of any kind.
+Errors = Callable[[Exception, "Extension | None"], WerkzeugResponse]
 
 ALL_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 #: In metrics, the name of all addresses that are no route.
@@ -26,7 +28,13 @@ NO_ROUTE = "none"
 
 
 def add_route(
-    blueprint: Blueprint, rule: str, name: str, view: View, *methods: str, counted: bool = True
+    blueprint: Blueprint,
+    rule: str,
+    name: str,
+    view: View,
+    *methods: str,
+    counted: bool = True,
+    errors: Errors | None = None,
 ) -> None:
     """Serve ``rule`` by ``view``, whatever the app around it does with its own errors.
 
@@ -36,7 +44,9 @@ def add_route(
     :param name: of the route; in metrics and ``url_for``.
     :param view: gets the app's ``FlightSvc`` and the values in the address.
     :param methods: those that ``view`` is for (GET: HEAD too).
-    :param counted: whether answers are counted by route and status, and logged.
+    :param counted: whether answers are counted by route and status, and logged; one that is
+        streamed at its end.
+    :param errors: makes the answers to errors; None: :func:`to_problem`.
     """
     allowed = (*methods, *(("HEAD",) if "GET" in methods else ()), "OPTIONS")
 
@@ -51,7 +61,7 @@ def add_route(
             response = _options(allowed) if asked == "OPTIONS" else view(service, **values)
         except Exception as error:  # the outermost place that is ours
             asking.failed(error)
-            response = to_problem(error, service)
+            response = (errors or to_problem)(error, service)
         if counted:
             count(service, name, response)
             asking.answered(name, response)
@@ -77,13 +87,13 @@ def handle_errors(app: Flask) -> None:
 def to_problem(error: Exception, service: Extension | None) -> WerkzeugResponse:
     """The answer to an error of any kind; what the checklist has a message for is told so."""
     if isinstance(error, FlightSvcError):
-        return problem.from_error(error, _code_of(error, service), language())
+        return problem.from_error(error, code_of(error, service), language())
     if isinstance(error, HTTPException):
         return problem.from_http(error)
     return problem.from_unexpected(error)
 
 
-def _code_of(error: FlightSvcError, service: Extension | None) -> Code | None:
+def code_of(error: FlightSvcError, service: Extension | None) -> Code | None:
     """What the checklist says of an error; None where its own words say more."""
     of_a_call = isinstance(error, (CallFailed, GuardError))
     if service is None or not (of_a_call or str(error) == (error.__doc__ or "").split("\n")[0]):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import gevent
 import pytest
 from gevent.event import Event
@@ -145,3 +147,29 @@ def test_a_call_killed_while_it_asks_for_the_lease_makes_room():
         gevent.sleep(0)
     call.kill()
     assert guard.call(lambda _: "ok") == "ok"
+
+
+def test_a_long_answer_lets_the_others_in_as_soon_as_it_begins():
+    lease = OneAtATime()
+    first, second = opened(shared=lease), opened(shared=lease)
+    began, asked, go = Event(), Event(), Event()
+    told: list[Any] = []
+
+    def attempt(_timeout_s):
+        asked.set()
+        began.wait()
+        told[0]()
+        go.wait()
+        raise ProviderUnavailable
+
+    probe = gevent.spawn(first.call, attempt, on_attempt=told.append)
+    asked.wait()
+    refused(second)
+    began.set()
+    gevent.sleep(0.05)
+    assert state(first) == "closed"
+    assert lease.holder is None
+    assert first.call(lambda _: "ok") == second.call(lambda _: "ok") == "ok"
+    go.set()
+    probe.join()
+    assert state(first) == "closed"  # its late end is one from before

@@ -55,6 +55,7 @@ class Told:
     error: Error | None = None
     wait: int = 0
     by_ttl: bool = False
+    followers: int = 0
 
 
 class Deciding(World):

@@ -44,6 +44,7 @@ MOMENTS = st.one_of(
 LOST = [f"{part}:{n}" for part in ("meta", "result", "events", "interest") for n in range(FLIGHTS)]
 ASIDES = st.one_of(
     st.tuples(st.just("inspect"), FLIGHT),
+    st.tuples(st.just("leave"), FLIGHT, WORKER),
     st.tuples(st.just("discard"), FLIGHT, st.booleans(), PICK, CHECKSUMS),
     st.tuples(st.just("lose"), st.sampled_from([*LOST, "live", "fence"])),
     st.tuples(st.just("trim"), FLIGHT),

@@ -135,7 +135,7 @@ class Machine(RuleBasedStateMachine):
         got, told = self.both.step(lambda: one.real(self.workers[0], sent), one.model)
         ack: str = told.action if isinstance(told, Told) else told
         if isinstance(told, Told):
-            assert (got[0].value, got[1]) == (ack, told.attempt)
+            assert (got[0].value, *got[1:]) == (ack, told.attempt, told.followers)
         else:
             assert got.value == ack
         self.promises.written(one.verb, own.flight, own.token, own.fence, ack)
@@ -206,6 +206,12 @@ class Machine(RuleBasedStateMachine):
             assert view.age_ms == now - meta.created
             leases = self.model.flights[flight].interest.values()
             assert view.followers == sum(lease > now for lease in leases)
+
+    def _leave(self, flight: int, worker: int) -> None:
+        self.both.step(
+            lambda: self.workers[worker].leave(self.both.key(flight)),
+            lambda: self.model.leave(flight, f"w{worker}"),
+        )
 
     def _discard(self, flight: int, right: bool, fence: int, checksum: str) -> None:
         meta = self.model.flights[flight].meta

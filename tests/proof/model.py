@@ -52,7 +52,7 @@ class Model(Deciding):
         if flight.events is None or not flight.events.events:
             meta.seq = 0
         if first > meta.seq:
-            return Told("GAP", attempt=meta.seq)
+            return Told("GAP", attempt=meta.seq, followers=len(flight.interest))
         for chunk in chunks[meta.seq - first :]:
             said = {"kind": "chunk", "fence": fence, "seq": meta.seq, "data": chunk.decode()}
             self.say(flight, None, **said)
@@ -60,7 +60,7 @@ class Model(Deciding):
         self.expire(f"meta:{flight.name}", LIVE_TTL)
         if flight.events is not None:
             self.expire(f"events:{flight.name}", LIVE_TTL)
-        return Told("OK", attempt=meta.seq)
+        return Told("OK", attempt=meta.seq, followers=len(flight.interest))
 
     def finish(self, number: int, token: str, fence: int, blob: bytes, checksum: str) -> str:
         flight, ack = self._mine(number, token, fence, ended=True)
@@ -74,7 +74,7 @@ class Model(Deciding):
         flight.result = blob
         self.expire(f"result:{flight.name}", RESULT_TTL)
         self.expire(f"meta:{flight.name}", RESULT_TTL)
-        self.say(flight, EVENTS_TTL, kind="succeeded", fence=fence)
+        self.say(flight, EVENTS_TTL, kind="succeeded", fence=fence, chunks=meta.seq)
         self.forget_followers(flight)
         self.lands(flight)
         return "OK"
@@ -118,6 +118,12 @@ class Model(Deciding):
             self.drop(f"{part}:{flight.name}")
         self.lands(flight)
         return "OK"
+
+    def leave(self, number: int, worker: str) -> None:
+        flight = self.flights[number]
+        flight.interest.pop(worker, None)
+        if not flight.interest:
+            self.expires.pop(f"interest:{flight.name}", None)
 
     def discard(self, number: int, fence: int, blob: bytes) -> str:
         flight = self.flights[number]

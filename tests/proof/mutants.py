@@ -45,6 +45,7 @@ def code(path: str, right: str, wrong: str, *tests: str) -> Mutant:
 IS_OWNER = "if m[2] ~= ARGV[2] or m[3] ~= ARGV[3] then"
 H12 = "test_h12_not_the_owner.py"
 WRITES_OF_OTHERS = f"{H12}::test_h12_writes_of_others_are_refused"
+STREAM = "flight/test_stream_sharing.py"
 SENT_TWICE = "test_writes.py::test_a_write_sent_twice_changes_nothing_twice"
 #: the random searches
 MODEL = "proof/test_machine.py::test_the_scripts_do_what_the_model_does"
@@ -135,6 +136,12 @@ MUTANTS: dict[str, Mutant] = {
         "",
         "test_writes.py::test_abandon_is_refused_while_a_follower_holds_a_lease",
     ),
+    "a leave that takes the other workers along": lua(
+        "leave",
+        "redis.call('HDEL', KEYS[1], ARGV[1])",
+        "redis.call('DEL', KEYS[1])",
+        "test_writes.py::test_who_leaves_gives_up_its_own_lease_and_no_other",
+    ),
     # -- what is sent twice ----------------------------------------------------------------
     "chunks that are added again": lua(
         "append", "for i = 5 + expected - first, #ARGV do", "for i = 5, #ARGV do", SENT_TWICE
@@ -153,7 +160,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     # -- waiting ---------------------------------------------------------------------------
     "a waiter that looks first and registers later": code(
-        "flight/local",
+        "flight/waiting",
         "        waiter: Waiter[Any] = Waiter()\n",
         "        waiter: Waiter[Any] = Waiter()\n        get_hub().loop.run_callback("
         "waiter.switch)\n        waiter.get()\n        waiter = Waiter()\n",
@@ -171,6 +178,39 @@ MUTANTS: dict[str, Mutant] = {
         "waited_fence=outcome.fence)",
         "self._follower.follow(flight, outcome)\n            return end or ask",
         f"{INTERLEAVINGS}::test_an_unread_failure_is_told_at_the_next_question_and_not_called_again",
+    ),
+    # -- chunks ----------------------------------------------------------------------------
+    "an end that is told before its chunks": code(
+        "flight/owner",
+        "ack = self._told_chunks(run)",
+        "ack = Ack.OK",
+        f"{STREAM}::test_all_chunks_are_told_before_the_end",
+    ),
+    "a restart that nobody hears of": code(
+        "flight/buffer",
+        "self._at <= kept",
+        "True",
+        "flight/test_stream_buffer.py::test_who_was_past_the_place_begins_again",
+    ),
+    "an owner that asks only once whether it may stop": code(
+        "flight/heartbeat",
+        "item.tell(Signal.UNWANTED)",
+        "pass",
+        "flight/test_stream_leaving.py::test_the_lease_of_a_killed_follower_ends_by_itself",
+    ),
+    "a worker that keeps its lease when it leaves": code(
+        "flight/distributed",
+        "self.coordinator.leave(flight.key)",
+        "pass",
+        "flight/test_stream_leaving.py::"
+        "test_the_call_stops_when_all_callers_of_all_workers_have_left",
+    ),
+    "a flight that is deleted under somebody who has just come": code(
+        "flight/owner",
+        "if ack is Ack.OK and run.flight.unwanted:",
+        "if ack is Ack.OK:",
+        "flight/test_stream_leaving.py::"
+        "test_who_comes_while_the_call_is_being_stopped_is_not_cut_off",
     ),
     # -- owners that lost their flight -----------------------------------------------------
     "a lost flight that the owner does not hear of": code(

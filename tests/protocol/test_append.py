@@ -17,8 +17,8 @@ def _chunks(desk: Desk) -> list[tuple[int, str]]:
 def test_chunks_get_numbers_in_order(desk: Desk) -> None:
     fence = desk.own("a")
 
-    assert desk.run(verbs.APPEND, "a", "b", fence=fence, first=0) == ["OK", 2]
-    assert desk.run(verbs.APPEND, "c", fence=fence, first=2) == ["OK", 3]
+    assert desk.run(verbs.APPEND, "a", "b", fence=fence, first=0) == ["OK", 2, 0]
+    assert desk.run(verbs.APPEND, "c", fence=fence, first=2) == ["OK", 3, 0]
 
     assert _chunks(desk) == [(0, "a"), (1, "b"), (2, "c")]
 
@@ -29,7 +29,7 @@ def test_a_gap_is_refused_and_the_expected_number_named(desk: Desk, first: int) 
     desk.run(verbs.APPEND, "a", "b", fence=fence)
     before = desk.content()
 
-    assert desk.run(verbs.APPEND, "x", fence=fence, first=first) == ["GAP", 2]
+    assert desk.run(verbs.APPEND, "x", fence=fence, first=first) == ["GAP", 2, 0]
     assert desk.content() == before
 
 
@@ -39,7 +39,7 @@ def test_what_is_there_already_is_not_added_again(desk: Desk, first: int, chunks
     desk.run(verbs.APPEND, "a", "b", fence=fence)
     before = desk.content()
 
-    assert desk.run(verbs.APPEND, *chunks, fence=fence, first=first) == ["OK", 2]
+    assert desk.run(verbs.APPEND, *chunks, fence=fence, first=first) == ["OK", 2, 0]
     assert desk.content() == before
 
 
@@ -48,7 +48,7 @@ def test_of_an_overlap_only_the_rest_is_added(desk: Desk) -> None:
     fence = desk.own("a")
     desk.run(verbs.APPEND, "a", "b", fence=fence)
 
-    assert desk.run(verbs.APPEND, "b", "c", "d", fence=fence, first=1) == ["OK", 4]
+    assert desk.run(verbs.APPEND, "b", "c", "d", fence=fence, first=1) == ["OK", 4, 0]
 
     assert _chunks(desk) == [(0, "a"), (1, "b"), (2, "c"), (3, "d")]
 
@@ -57,9 +57,9 @@ def test_no_chunk_at_all_says_what_is_expected(desk: Desk) -> None:
     fence = desk.own("a")
     desk.run(verbs.APPEND, "a", fence=fence)
 
-    assert desk.run(verbs.APPEND, fence=fence, first=0) == ["OK", 1]
-    assert desk.run(verbs.APPEND, fence=fence, first=1) == ["OK", 1]
-    assert desk.run(verbs.APPEND, fence=fence, first=2) == ["GAP", 1]
+    assert desk.run(verbs.APPEND, fence=fence, first=0) == ["OK", 1, 0]
+    assert desk.run(verbs.APPEND, fence=fence, first=1) == ["OK", 1, 0]
+    assert desk.run(verbs.APPEND, fence=fence, first=2) == ["GAP", 1, 0]
 
 
 def test_chunks_are_bytes_of_any_kind(desk: Desk) -> None:
@@ -75,7 +75,16 @@ def test_chunks_are_bytes_of_any_kind(desk: Desk) -> None:
 def test_many_chunks_fit_into_one_append(desk: Desk) -> None:
     fence = desk.own("a")
 
-    assert desk.run(verbs.APPEND, *(["x"] * 5_000), fence=fence) == ["OK", 5_000]
+    assert desk.run(verbs.APPEND, *(["x"] * 5_000), fence=fence) == ["OK", 5_000, 0]
+
+
+def test_it_says_how_many_workers_follow(desk: Desk) -> None:
+    fence = desk.own("a")
+    for number, worker in enumerate(("w2", "w3", "w3")):
+        assert desk.run(verbs.APPEND, "x", fence=fence, first=number)[2] == min(number, 2)
+        desk.ask("b", worker=worker)
+    desk.run(verbs.LEAVE, worker="w2")
+    assert desk.run(verbs.APPEND, fence=fence, first=9) == ["GAP", 3, 1]
 
 
 def test_a_new_ownership_counts_from_zero(desk: Desk) -> None:
@@ -86,8 +95,8 @@ def test_a_new_ownership_counts_from_zero(desk: Desk) -> None:
     second = desk.own("b")
 
     # then the second begins at 0, and the first is refused
-    assert desk.run(verbs.APPEND, "B", token="b", fence=second, first=0) == ["OK", 1]
-    assert desk.run(verbs.APPEND, "A", fence=first, first=2) == ["STALE", 0]
+    assert desk.run(verbs.APPEND, "B", token="b", fence=second, first=0) == ["OK", 1, 0]
+    assert desk.run(verbs.APPEND, "A", fence=first, first=2) == ["STALE", 0, 0]
 
 
 def test_an_append_renews_the_leases(desk: Desk) -> None:

@@ -172,9 +172,9 @@ def test_acks(desk: Desk, one: FlightCoordinator) -> None:
     shard = desk.names.shard_of(KEY.flight_id)
 
     assert one.mark_running(own) is Ack.OK
-    assert one.append(own, 0, [b"a", b"\xff"]) == (Ack.OK, 2)
-    assert one.append(own, 4, [b"c"]) == (Ack.GAP, 2)
-    assert one.append(stale, 2, [b"c"]) == (Ack.STALE, 0)
+    assert one.append(own, 0, [b"a", b"\xff"]) == (Ack.OK, 2, 0)
+    assert one.append(own, 4, [b"c"]) == (Ack.GAP, 2, 0)
+    assert one.append(stale, 2, [b"c"]) == (Ack.STALE, 0, 0)
     assert one.mark_running(stale) is Ack.STALE
     assert one.beat(shard, [own, stale]) == [(Ack.OK, 0), (Ack.STALE, 0)]
     assert one.release(stale) is one.abandon(stale) is one.fail(stale, LIMITED) is Ack.STALE

@@ -174,9 +174,9 @@ def test_who_appends_to_a_deleted_stream_begins_it_again(desk: Desk, joined: boo
         desk.ask("b")
 
     # when it appends the third, then it is told to begin again: a joiner must not miss two
-    assert desk.run(verbs.APPEND, "three", fence=fence, first=2) == ["GAP", 0]
+    assert desk.run(verbs.APPEND, "three", fence=fence, first=2) == ["GAP", 0, int(joined)]
     reply = desk.run(verbs.APPEND, "one", "two", "three", fence=fence, first=0)
-    assert reply == ["OK", 3]
+    assert reply == ["OK", 3, int(joined)]
     chunks = [event["data"] for _, event in desk.events() if event["kind"] == "chunk"]
     assert chunks == ["one", "two", "three"]
 

@@ -11,7 +11,7 @@ import gevent
 import pytest
 from gevent.event import Event
 
-from flightsvc.flight import FlightContext, FlightKey, SingleFlight
+from flightsvc.flight import End, FlightContext, FlightKey, FlightStream, SingleFlight
 from flightsvc.flight.call import Signal
 from flightsvc.flight.coordinator import Ask, Ownership
 from flightsvc.flight.health import CoordinationHealth
@@ -71,6 +71,33 @@ def test_an_owner_needs_three_script_calls(worker: Worker, watch: Watch, callers
 
     assert Counter(roles)["owner"] == 1
     assert watch.scripts() == {"acquire": 1, "mark_running": 1, "finish": 1}
+
+
+@pytest.mark.parametrize("callers", [1, 200])
+def test_an_owner_that_streams_needs_one_more_a_batch(
+    worker: Worker, watch: Watch, callers: int
+) -> None:
+    flights, read = worker(), Event()
+
+    def call(ctx: FlightContext) -> str:
+        for chunk in (b"a", b"b", b"c"):
+            ctx.emit(chunk)
+        read.wait()
+        return "abc"
+
+    def listen() -> None:
+        with flights.stream(KEY, call) as stream:
+            assert [stream.next() for _ in range(3)] == [(b"a",), (b"b",), (b"c",)]
+            heard.append(stream)
+            assert isinstance(stream.next(), End)
+
+    heard: list[FlightStream] = []
+    listening = [gevent.spawn(listen) for _ in range(callers)]
+    wait_until(lambda: len(heard) == callers and counts(flights).get("redis.time.append") == 1)
+    read.set()
+    gevent.joinall(listening, raise_error=True)
+    # one batch, and at the end the question whether all is there
+    assert watch.scripts() == {"acquire": 1, "mark_running": 1, "append": 2, "finish": 1}
 
 
 @pytest.mark.parametrize("callers", [1, 200])

@@ -13,7 +13,7 @@ from tests.protocol.desk import Content, Desk, Reply
 #: Writes that an owner in the air may send, and what they are answered when they come again.
 AGAIN = {
     "mark_running": (verbs.MARK_RUNNING, ["OK"], ["OK"]),
-    "append": (verbs.APPEND, ["OK", 2], ["OK", 2]),
+    "append": (verbs.APPEND, ["OK", 2, 0], ["OK", 2, 0]),
     "finish": (verbs.FINISH, ["OK"], ["OK"]),
     "fail": (verbs.FAIL, ["OK"], ["OK"]),
     "release": (verbs.RELEASE, ["OK"], ["STALE"]),
@@ -60,7 +60,7 @@ def test_a_heartbeat_sent_twice_changes_nothing_but_the_time(desk: Desk) -> None
 def test_a_write_to_a_flight_that_is_not_there_is_lost(desk: Desk, name: str) -> None:
     reply = _write(desk, AGAIN[name][0], "123")
 
-    assert reply == (["LOST", 0] if name == "append" else ["LOST"])
+    assert reply == (["LOST", 0, 0] if name == "append" else ["LOST"])
     assert desk.content() == {}
 
 
@@ -113,7 +113,7 @@ def test_finish_stores_answer_state_and_event_at_once(desk: Desk) -> None:
     meta = desk.meta()
     assert (meta["state"], meta["result_fence"]) == ("SUCCEEDED", fence)
     assert (meta["codec"], meta["size"], meta["checksum"]) == ("zlib+base64", "77", "0badcafe")
-    assert desk.events()[-1][1] == {"kind": "succeeded", "fence": fence}
+    assert desk.events()[-1][1] == {"kind": "succeeded", "fence": fence, "chunks": "0"}
     assert 30_000 < desk.ttl("result") <= 40_000
     assert 30_000 < desk.ttl("meta") <= 40_000
     assert 10_000 < desk.ttl("events") <= 15_000
@@ -190,6 +190,35 @@ def test_abandon_is_refused_while_a_follower_holds_a_lease(desk: Desk) -> None:
     # but not for a lease that has run out
     desk.client.hset(desk.keys["interest"], "w2", desk.now_ms() - 1)
     assert desk.run(verbs.ABANDON, fence=fence) == ["OK"]
+
+
+def test_who_leaves_gives_up_its_own_lease_and_no_other(desk: Desk) -> None:
+    # given an owner whose last caller has left, and followers in two workers
+    fence = desk.reach("RUNNING")
+    desk.ask("b", worker="w2")
+    desk.ask("c", worker="w3")
+
+    # when one of them leaves, however often it says so, then the other keeps the flight
+    for _ in range(2):
+        assert desk.run(verbs.LEAVE, worker="w2") == ["OK"]
+        assert desk.run(verbs.ABANDON, fence=fence) == ["JOINED"]
+
+    # when both have left, then the owner may stop, long before a lease ends
+    desk.run(verbs.LEAVE, worker="w3")
+    assert desk.beat((desk.flight_id, "a", fence)) == ["OK", 0]
+    assert desk.run(verbs.ABANDON, fence=fence) == ["OK"]
+
+
+def test_leaving_a_flight_that_is_not_there_makes_nothing(desk: Desk) -> None:
+    assert desk.run(verbs.LEAVE, worker="w2") == ["OK"]
+    assert desk.content() == {}
+
+
+def test_finish_says_how_many_chunks_there_were(desk: Desk) -> None:
+    fence = desk.own("a")
+    desk.run(verbs.APPEND, "one", "two", fence=fence)
+    desk.finish(fence)
+    assert desk.events()[-1][1] == {"kind": "succeeded", "fence": fence, "chunks": "2"}
 
 
 def test_discard_throws_away_that_answer_once(desk: Desk) -> None:
