@@ -221,7 +221,7 @@ class FlightCoordinator:
             failure.code,
             int(failure.retryable),
             failure.status,
-            self.remembered(own, failure).retry_after_ms,
+            min(failure.retry_after_ms, MAX_FAILURE_MS),
             self._failure_ttl_ms(self._settings.stage(own.key.stage)),
             EVENTS_TTL_MS,
             fallback,
