@@ -79,7 +79,10 @@ ABANDON = Verb(
     "abandon", keys=("meta", "events", "interest", "live"), args=("id", "token", "fence")
 )
 DISCARD = Verb("discard", keys=("meta", "result"), args=("fence", "sha1"))
+FORGET = Verb("forget", keys=("meta", "result", "events"), args=())
 INSPECT = Verb("inspect", keys=("meta", "interest"), args=())
+LIVE = Verb("live", keys=("live",), args=("live_ttl_ms", "most"))
+SURVEY = Verb("survey", keys=(), args=(), each_keys=("meta", "interest"))
 WAKE = Verb("wake", keys=("wake",), args=("ttl_ms",))
 LOCK = Verb(
     "lock",
@@ -105,7 +108,10 @@ ALL = (
     RELEASE,
     ABANDON,
     DISCARD,
+    FORGET,
     INSPECT,
+    LIVE,
+    SURVEY,
     WAKE,
     LOCK,
     RENEW,

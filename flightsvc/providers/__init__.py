@@ -6,16 +6,18 @@ from collections.abc import Callable, Mapping
 
 from flightsvc.errors import SettingsError
 from flightsvc.metrics import Metrics
-from flightsvc.providers.base import Message, ModelAnswer, ModelRequest, Provider
+from flightsvc.providers.base import Message, ModelAnswer, ModelFile, ModelRequest, Provider
 from flightsvc.providers.models import Models, make_models
 from flightsvc.providers.openai import OpenAIProvider
 from flightsvc.providers.simulated import SimulatedProvider
+from flightsvc.providers.xingchen import XingChen
 from flightsvc.settings import Settings
 
 #: Every provider, by its name in the settings.
 PROVIDERS: Mapping[str, Callable[[Settings, Metrics], Provider]] = {
     "openai": OpenAIProvider,
     "simulated": SimulatedProvider,
+    "xingchen": XingChen,
 }
 
 
@@ -33,6 +35,7 @@ def make_provider(settings: Settings, metrics: Metrics) -> Provider:
 __all__ = [
     "Message",
     "ModelAnswer",
+    "ModelFile",
     "ModelRequest",
     "Models",
     "Provider",

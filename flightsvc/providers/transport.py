@@ -24,7 +24,7 @@ from urllib3.exceptions import (
 )
 from urllib3.exceptions import TimeoutError as HttpTimeoutError
 
-from flightsvc.errors import AnswerInvalid, ProviderTimeout, ProviderUnreachable
+from flightsvc.errors import AnswerInvalid, ProviderTimeout, ProviderUnreachable, SettingsError
 
 #: Largest answer body, in bytes, counted after decompression.
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
@@ -81,11 +81,12 @@ class Transport:
     def post(
         self,
         path: str,
-        body: bytes,
+        body: bytes | None,
         *,
         timeout_s: float,
         first_byte_s: float,
         headers: Mapping[str, str] | None = None,
+        method: str = "POST",
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         """Send one request; its answer's head is there, its body is still to be read.
 
@@ -95,6 +96,7 @@ class Transport:
         :param timeout_s: what is left of the call's time, in seconds.
         :param first_byte_s: longest time until the answer begins, connecting included.
         :param headers: of this call alone.
+        :param method: another one than POST.
         :raises ProviderTimeout: no connection or no answer in time.
         :raises ProviderUnreachable: refused, reset, cut, or not HTTP.
         """
@@ -102,7 +104,7 @@ class Transport:
         with _as_provider_errors():
             with at_most(first_byte_s, "The model did not begin to answer in time."):
                 response = self._pool.urlopen(
-                    "POST",
+                    method,
                     self._prefix + path,
                     body=body,
                     headers={**self._headers, **(headers or {})},
@@ -121,6 +123,25 @@ class Transport:
         self._pool.close()
 
 
+def checked_base_url(name: str, url: str, example: str) -> str:
+    """An address to make calls to, without a slash at its end.
+
+    :param name: the setting that it comes from.
+    :raises SettingsError: calls cannot be made to it.
+    """
+    try:
+        parts = urllib3.util.parse_url(url)
+    except urllib3.exceptions.LocationParseError:
+        parts = urllib3.util.parse_url("")
+    is_fine = parts.scheme in ("http", "https") and bool(parts.host)
+    if not is_fine or parts.auth or parts.query or parts.fragment:
+        raise SettingsError(
+            f"{name} must be http:// or https://, with a host and without user, query or "
+            f"fragment, such as {example}."
+        )
+    return parts.url.rstrip("/")
+
+
 def read_body(
     response: urllib3.BaseHTTPResponse, between_bytes_s: float, limit: int = MAX_ANSWER_BYTES
 ) -> bytes:
@@ -131,17 +152,25 @@ def read_body(
     :raises ProviderTimeout: silence.
     :raises AnswerInvalid: it is longer.
     """
-    body = bytearray()
+    return b"".join(read_pieces(response, between_bytes_s, limit))
+
+
+def read_pieces(
+    response: urllib3.BaseHTTPResponse, between_bytes_s: float, limit: int = MAX_ANSWER_BYTES
+) -> Iterator[bytes]:
+    """The body of a stream, piece by piece as it comes; parameters as of :func:`read_body`."""
+    size = 0
     while True:
         with at_most(between_bytes_s, "The model fell silent within its answer."):
             piece = response.read1(_PIECE_BYTES)
         if not piece:
-            return bytes(body)
-        body += piece
-        if len(body) > limit:
+            return
+        size += len(piece)
+        if size > limit:
             raise AnswerInvalid(
                 f"The model's answer is larger than {limit} bytes.", code="AI_ANSWER_TOO_LARGE"
             )
+        yield piece
 
 
 def read_error_body(response: urllib3.BaseHTTPResponse) -> bytes:

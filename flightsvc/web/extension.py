@@ -8,9 +8,13 @@ from flask import current_app
 
 from flightsvc.checklist import Checklist
 from flightsvc.errors import SettingsError
+from flightsvc.files import FileStore
 from flightsvc.flight.service import SingleFlight
+from flightsvc.guard import AiCallGuard
+from flightsvc.interview.forgetting import Forgetting
 from flightsvc.interview.invoker import InterviewAiInvoker
 from flightsvc.metrics import Metrics
+from flightsvc.records import Records
 from flightsvc.settings import Settings
 from flightsvc.store.shared import SharedState
 from flightsvc.web.auth import Authenticator
@@ -30,6 +34,8 @@ class Extension(Protocol):
     @property
     def flights(self) -> SingleFlight: ...
     @property
+    def guard(self) -> AiCallGuard: ...
+    @property
     def invoker(self) -> InterviewAiInvoker: ...
     @property
     def checklist(self) -> Checklist: ...
@@ -37,6 +43,12 @@ class Extension(Protocol):
     def metrics(self) -> Metrics: ...
     @property
     def shared(self) -> SharedState: ...
+    @property
+    def files(self) -> FileStore: ...
+    @property
+    def records(self) -> Records: ...
+    @property
+    def forgetting(self) -> Forgetting: ...
 
 
 def extension() -> Extension:
