@@ -1,4 +1,4 @@
-# make run | demo | test | check | verify | bench | clean
+# make run | demo | dashboard | test | check | verify | fuzz | bench | clean
 # Everything is written below this folder, but for pip's cache.
 
 PYTHON ?= python3
@@ -16,13 +16,17 @@ NEEDED := flightsvc needs Python 3.11 or newer (make PYTHON=/path/to/python3)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 stop = { echo "$(1)" >&2; exit 1; }
 
-.PHONY: run demo test check verify bench clean clean-build
+.PHONY: run demo dashboard test check verify fuzz bench clean clean-build
 
 run: .venv/.run
 	@exec env _FLIGHTSVC_HINTS=1 $(BIN)/gunicorn -c gunicorn.conf.py wsgi:app
 
 demo: .venv/.run
 	@exec $(BIN)/flightsvc demo
+
+# the service under a steady load, and a Graphite of its own; wants Debian's nodejs, npm, libcairo2
+dashboard: .venv/.run
+	@exec $(BIN)/python -m dashboards $(ARGS)
 
 test: .venv/.test
 	@exec $(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
@@ -31,6 +35,10 @@ test: .venv/.test
 verify: .venv/.test
 	@exec env PROOF_ROUNDS=$${PROOF_ROUNDS:-5000} \
 	  $(BIN)/python -m pytest -n $(JOBS) --dist load --timeout 7200 tests/proof $(ARGS)
+
+# whatever the OpenAPI document allows, and more, for FUZZ_SECONDS; FUZZ_SEED repeats a search
+fuzz: .venv/.test
+	@exec env FUZZ_SECONDS=$${FUZZ_SECONDS:-1800} $(BIN)/python -m pytest tests/fuzz $(ARGS)
 
 check: .venv/.dev
 	$(BIN)/ruff check .

@@ -19,22 +19,29 @@ from gevent import Greenlet
 from flightsvc.alerts import Alerts, open_channels
 from flightsvc.checklist import Checklist, load_checklist
 from flightsvc.errors import Draining, SettingsError
+from flightsvc.files import FileStore, open_file_store
 from flightsvc.flight.patched import require_gevent
 from flightsvc.flight.service import SingleFlight
 from flightsvc.gateway.service import ChatGateway
 from flightsvc.guard import AiCallGuard
+from flightsvc.interview.files import StoredFiles
+from flightsvc.interview.forgetting import Forgetting
 from flightsvc.interview.invoker import InterviewAiInvoker
-from flightsvc.metrics import FLIGHTS_IN_FLIGHT, Metrics
+from flightsvc.metrics import FLIGHTS_IN_FLIGHT, Metrics, ProcessWatch
 from flightsvc.providers import Provider, make_models
+from flightsvc.records import Records, Retention, open_records
 from flightsvc.settings import Settings, load_settings
+from flightsvc.settings.adopt import settings_for
 from flightsvc.store import open_store
 from flightsvc.store.shared import SharedState, Trip
 from flightsvc.web import (
+    board_blueprint,
     flights_blueprint,
     gateway_blueprint,
     health_blueprint,
     interview_blueprint,
     modules_blueprint,
+    openapi_blueprint,
 )
 from flightsvc.web.auth import Authenticator, TenantOf
 from flightsvc.web.extension import EXTENSION
@@ -74,15 +81,37 @@ class Worker:
             self.metrics,
             counters=self.shared.counters,
         )
+        self.shared.on_flag(lambda flag: self.alerts.flagged(flag.module, flag.code, flag.failures))
+        self.files = open_file_store(settings)
+        self.records = open_records(settings, self.metrics, prepare=False)
         self.invoker = InterviewAiInvoker(
-            settings, self.flights, self.guard, self.models, self.alerts, shared=self.shared
+            settings,
+            self.flights,
+            self.guard,
+            self.models,
+            self.alerts,
+            shared=self.shared,
+            files=StoredFiles(self.files, settings, self.metrics),
+            records=self.records,
         )
         self.gateway = ChatGateway(
             settings, self.flights, self.guard, self.models, self.alerts, shared=self.shared
         )
+        self.forgetting = Forgetting(
+            self.records, self.files, self.flights, self.invoker.keeping, self.shared
+        )
+        self.retention = Retention(
+            self.records,
+            settings.retention_days,
+            self.forgetting.files,
+            tidy=self.forgetting.leftovers,
+        )
+        self.watch = ProcessWatch(self.metrics)
         self.metrics.start()
+        self.watch.start()
         self.alerts.start()
         self.shared.start()
+        self.retention.start()
 
     def _trip(self, code: str) -> Trip:
         """What failures of a code in a row bring about; none of a list that is not ours."""
@@ -95,10 +124,15 @@ class Worker:
 
     def close(self) -> None:
         """Give back what the process holds; the flights close what they share with others."""
+        self.retention.close()
+        self.shared.watch.close()  # what it sends last may raise a flag, which is an alert
         self.alerts.close()
         self.shared.close()
         self.flights.close()
+        self.records.close()
+        self.files.close()
         self.models.close()
+        self.watch.close()
         self.metrics.close()
 
 
@@ -112,7 +146,8 @@ class FlightSvc:
     in each process.
 
     :param app: the app, if there is one yet.
-    :param settings: None: from the environment, when the first app comes.
+    :param settings: None: from ``app.config`` (keys ``FLIGHTSVC_…``) and the environment, when an
+        app comes; ``app.config`` wins.
     :param tenant_of: the host's own authentication: given a request, the tenant as text, or None
         if nobody is signed in. It takes the place of API_TOKENS. With neither, everybody who
         reaches the app is the same tenant.
@@ -128,8 +163,8 @@ class FlightSvc:
         tenant_of: TenantOf | None = None,
         checklist: Checklist | None = None,
     ) -> None:
-        self._settings = settings
-        self._checklist = checklist
+        self._given = (settings, checklist)
+        self._settings, self._checklist = self._given
         self._tenant_of = tenant_of
         self._authenticator: Authenticator | None = None
         self._worker: Worker | None = None
@@ -140,11 +175,20 @@ class FlightSvc:
             self.init_app(app)
 
     def init_app(self, app: Flask) -> None:
-        """Serve an app: its routes and views find this object.
+        """Serve an app: its routes and views find this object. After :meth:`close`, begin anew.
 
-        :raises SettingsError: see the class.
+        :raises SettingsError: see the class; or the app has another ``FlightSvc``, or says other
+            settings than an app that this one serves already.
         """
         require_gevent()
+        if app.extensions.get(EXTENSION, self) is not self:
+            raise SettingsError("This app has a FlightSvc already: one app is served by one.")
+        if self.draining and self._worker is None:
+            self._left_pid = 0
+            self._settings, self._checklist = self._given
+        self._settings = settings_for(
+            app.config, app.name, given=self._given[0], read=self._settings
+        )
         self._authenticator = Authenticator(
             self.settings.api_tokens, self._tenant_of, self.settings.operator_tokens
         )
@@ -152,7 +196,7 @@ class FlightSvc:
 
     @property
     def settings(self) -> Settings:
-        """The settings; read from the environment once."""
+        """The settings; read once: at ``init_app``, or before that from the environment alone."""
         if self._settings is None:
             self._settings = load_settings()
         return self._settings
@@ -191,8 +235,10 @@ class FlightSvc:
 
     @property
     def checklist(self) -> Checklist:
-        """What each failure means."""
-        return self.worker.checklist
+        """What each failure means; known to the last answer of a process that stops."""
+        if self._checklist is None:
+            self._checklist = self.worker.checklist
+        return self._checklist
 
     @property
     def shared(self) -> SharedState:
@@ -200,9 +246,29 @@ class FlightSvc:
         return self.worker.shared
 
     @property
+    def files(self) -> FileStore:
+        """What was uploaded."""
+        return self.worker.files
+
+    @property
+    def records(self) -> Records:
+        """Answers as rows."""
+        return self.worker.records
+
+    @property
+    def forgetting(self) -> Forgetting:
+        """Deletes what was asked and answered."""
+        return self.worker.forgetting
+
+    @property
     def metrics(self) -> Metrics:
         """What is counted."""
         return self.worker.metrics
+
+    @property
+    def serves(self) -> bool:
+        """Whether there is an app yet."""
+        return self._authenticator is not None
 
     @property
     def draining(self) -> bool:
@@ -273,19 +339,23 @@ def create_app(settings: Settings | None = None, checklist: Checklist | None = N
     app.register_blueprint(gateway_blueprint())
     app.register_blueprint(flights_blueprint())
     app.register_blueprint(health_blueprint())
+    app.register_blueprint(openapi_blueprint())
     if service.settings.operator_tokens:
         app.register_blueprint(modules_blueprint())
+        app.register_blueprint(board_blueprint())
     handle_errors(app)
     return app
 
 
-def open_worker(app: Flask) -> None:
+def open_worker(app: Flask | None = None) -> None:
     """Make an app's objects in this process now, so that a fault stops the start.
 
+    :param app: None: each app of this process.
     :raises SettingsError: see ``FlightSvc.worker``.
     """
-    service: FlightSvc = app.extensions[EXTENSION]
-    assert service.worker is not None
+    for service in [app.extensions[EXTENSION]] if app is not None else list(_extensions):
+        if service.serves and not service.draining:
+            service.worker.records.prepare()
 
 
 def drain_worker(grace_s: float | None = None) -> list[Greenlet[..., None]]:

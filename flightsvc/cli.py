@@ -20,6 +20,7 @@ COMMANDS = (
     "flightsvc.demo.cli",
     "flightsvc.model_server.cli",
     "flightsvc.modules_cli",
+    "flightsvc.records.cli",
 )
 
 

@@ -11,6 +11,11 @@
     │   ├── NotFound               no such thing for this tenant
     │   ├── PayloadTooLarge        body over the limit
     │   ├── BodyTooSlow            the body did not come in time
+    │   ├── SessionForgotten       the session was deleted while its question was asked
+    │   ├── UnsupportedFile        by its content, a file of a type that is not read
+    │   ├── UnreadableFile         a file that is damaged, or takes too much to read
+    │   │   ├── EncryptedFile      it opens with a password only
+    │   │   └── NoText             a PDF without text: a scan, or blank
     │   └── KeyConflict            one explicit key, two different requests
     ├── FallbackAnswer             raised by a failed call to have something stand in for its answer
     ├── CheckedFailure             a failure under the checklist's name for it
@@ -25,6 +30,7 @@
     ├── FlightInterrupted          its owner is gone, and a new one answers in other words
     ├── CoordinationUnavailable    Redis is out of reach and the mode is `distributed`
     ├── ResultRejected             a value that cannot be stored: too large, not JSON and not bytes
+    ├── RecordsError               the database did not keep or give a row
     ├── GuardError                 the guard ended the call
     │   ├── Overloaded             bulkhead and queue are full; no attempt was made
     │   ├── CircuitOpen            the provider's breaker is open; no attempt was made
@@ -140,6 +146,39 @@ class BodyTooSlow(RequestError):
 
     default_code = "BODY_TOO_SLOW"
     status = 408
+
+
+class SessionForgotten(RequestError):
+    """The session was deleted while the question was being asked."""
+
+    default_code = "SESSION_FORGOTTEN"
+    status = 410
+
+
+class UnsupportedFile(RequestError):
+    """This type of file is not read."""
+
+    default_code = "FILE_TYPE_UNSUPPORTED"
+    status = 415
+
+
+class UnreadableFile(RequestError):
+    """The file cannot be read: it is damaged."""
+
+    default_code = "FILE_UNREADABLE"
+    status = 422
+
+
+class EncryptedFile(UnreadableFile):
+    """The file opens with a password only."""
+
+    default_code = "FILE_ENCRYPTED"
+
+
+class NoText(UnreadableFile):
+    """The PDF has no text: it is a scan, or blank."""
+
+    default_code = "NO_TEXT"
 
 
 class KeyConflict(RequestError):
@@ -305,6 +344,24 @@ class ResultRejected(FlightSvcError):
     failure_type = FailureType.VALIDATION
     default_code = "RESULT_REJECTED"
     retryable = False
+
+
+class RecordsError(FlightSvcError):
+    """The records cannot be reached right now.
+
+    :param kind: ``unreachable``, ``busy``, ``refused`` (by the database) or ``rejected`` (a row
+        that no database takes); a metric's name ends in it.
+    """
+
+    failure_type = FailureType.OVERLOAD
+    default_code = "RECORDS_UNAVAILABLE"
+    status = 503
+
+    def __init__(
+        self, message: str = "", *, kind: str = "refused", retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message, retry_after_s=retry_after_s)
+        self.kind = kind
 
 
 class GuardError(FlightSvcError):

@@ -2,7 +2,8 @@
 -- KEYS[1]   switches  hash        decision and module -> since (ms) and record, kept for ever
 -- KEYS[2]   hints     hash        target -> end of its breaker's open time (ms)
 -- KEYS[3]   streaks   hash        module and code -> failures without a success between
--- Returns   {{field, since and record, …}, {target, ms_left, …}, {module and code, failures, …}}
+-- KEYS[4]   forgotten  sorted set  flight id -> since (ms)
+-- Returns   {{field, since and record, …}, {target, ms_left, …}, {module and code, failures, …}, {id, since, …}}
 -- Keeps     changes nothing
 
 local function now_ms()
@@ -19,4 +20,5 @@ for i = 1, #hints, 2 do
     open[#open + 1] = left
   end
 end
-return {redis.call('HGETALL', KEYS[1]), open, redis.call('HGETALL', KEYS[3])}
+return {redis.call('HGETALL', KEYS[1]), open, redis.call('HGETALL', KEYS[3]),
+  redis.call('ZRANGE', KEYS[4], 0, -1, 'WITHSCORES')}

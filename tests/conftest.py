@@ -10,6 +10,7 @@ from typing import Any
 
 import gevent
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from tests.support import topology
 from tests.support.redis_cluster import RedisClusterServers
@@ -24,6 +25,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
             gevent.sleep(0.5)
 
     gevent.spawn(_idle)
+
+
+# no test asserts a time, the searches neither
+hypothesis_settings.register_profile("tests", deadline=None)
+hypothesis_settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

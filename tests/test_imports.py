@@ -38,7 +38,14 @@ def test_imports_run_downward_only() -> None:
         ("interview/results.py", "import flightsvc.web"),
         ("errors.py", "import flightsvc.settings"),
         ("web/health.py", "import redis"),
+        ("web/health.py", "import sqlalchemy"),
+        ("records/rows.py", "import flightsvc.flight"),
+        ("records/rows.py", "from flightsvc.store import names"),
+        ("records/report.py", "import flask"),
         ("embedded/folder.py", "import redis"),
+        ("files/local.py", "import flightsvc.store"),
+        ("files/local.py", "import werkzeug"),
+        ("files/reading.py", "import pypdf"),
     ],
 )
 def test_what_runs_upward_is_found(tmp_path: Path, module: str, line: str) -> None:

@@ -113,7 +113,7 @@ def test_the_mounted_app_asks_who_is_there(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def rights() -> list[str]:
-    return shlex.split(block(page("docs/running.md"), "text", "ACL SETUSER"))
+    return shlex.split(block(page("docs/redis.md"), "text", "ACL SETUSER flightsvc"))
 
 
 def test_the_rights_suffice(own_redis: RedisServer) -> None:
@@ -151,7 +151,16 @@ def test_the_rights_are_those_that_the_scripts_need() -> None:
     called = {word.lower() for word in re.findall(r"redis\.p?call\('(\w+)'", scripts)}
 
     assert called <= given
-    assert given - called == {"ping", "info", "eval", "evalsha", "xread"}
+    assert given - called == {
+        "info",
+        "eval",
+        "evalsha",
+        "xread",
+        "select",
+        "client",
+        "cluster",
+        "asking",
+    }
 
 
 def test_the_settings_of_the_service_are_valid() -> None:

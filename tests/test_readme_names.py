@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flightsvc import errors
-from flightsvc.app import create_app
+from flightsvc.app import close_worker, create_app
 from flightsvc.checklist import load_checklist
 from flightsvc.cli import make_parser
 from flightsvc.demo.load import Asked
@@ -21,6 +21,7 @@ from flightsvc.metrics.names import METRICS
 from flightsvc.settings import STAGE_DEFAULTS, Settings, StageSettings
 from tests.processes import ROOT
 from tests.readme_pages import PAGES, blocks, page, rows
+from tests.web.declared import Declared
 
 
 def test_the_commands_exist() -> None:
@@ -50,7 +51,7 @@ def test_the_variables_exist(path: Path) -> None:
 def test_the_routes_exist() -> None:
     app = create_app(Settings(mode="local"))
     served = {rule.rule for rule in app.url_map.iter_rules()}
-    said = re.findall(r"^\| `(?:GET|POST) ([^`]+)` \|", page("README.md"), re.MULTILINE)
+    said = re.findall(r"^\| `(?:GET|POST|DELETE) ([^`]+)` \|", page("README.md"), re.MULTILINE)
 
     assert {re.sub(r"<\w+>", "{}", rule) for rule in served} == {
         re.sub(r"\{\w+\}", "{}", rule) for rule in said
@@ -70,14 +71,38 @@ def test_the_errors_are_those_of_the_tree() -> None:
     }
     body = (ROOT / "flightsvc" / "web" / "body.py").read_text(encoding="utf-8")
     listed |= {(code, 400) for code in re.findall(r'code="(\w+)"', body)}
-    said = {
-        (row[1].strip("`"), int(row[0]))
+    said = codes_said()
+
+    assert len(said) > 15
+    assert {(code, status) for status, code in said} <= tree | listed | {
+        # of a call's answer, and where nothing can be served (the class says 500)
+        ("RESULT_TOO_LARGE", 500),
+        ("SETTINGS_INVALID", 503),
+        ("FORBIDDEN", 403),
+    }
+
+
+def test_the_errors_are_all_that_a_client_can_see() -> None:
+    app = create_app(
+        Settings(mode="local", api_tokens={"a": "tenant"}, operator_tokens={"b": "operator"})
+    )
+    declared = Declared(app.test_client().get("/openapi.json").get_json())
+    close_worker(app)
+
+    # an address without the method is no operation of the document
+    seen = declared.problems | {(405, "METHOD_NOT_ALLOWED")}
+    assert seen - codes_said() == set()
+    # a flight with a digest of its own is a call of the library
+    assert codes_said() - seen <= {(422, "KEY_CONFLICT")}
+
+
+def codes_said() -> set[tuple[int, str]]:
+    """(status, code) of the table in docs/running.md."""
+    return {
+        (int(row[0]), row[1].strip("`"))
         for row in rows(page("docs/running.md"))
         if re.fullmatch(r"[1-5]\d\d", row[0])
     }
-
-    assert len(said) > 15
-    assert said <= tree | listed
 
 
 def test_the_metrics_exist() -> None:

@@ -28,6 +28,9 @@ class Alert:
     :param count: failures with this code within the window, in the whole cluster.
     :param rate: their share of the calls; None: the policy looks at the count.
     :param service: the namespace that the workers share.
+    :param module: the stage or provider whose flag "needs a person" was raised, by its full name;
+        ``count`` is then its failures in a row. Empty: the code was met too often.
+    :param paused: whether it takes no more calls until a person has come.
     """
 
     code: Code
@@ -36,17 +39,23 @@ class Alert:
     rate: float | None
     sample: Sample
     service: str
+    module: str = ""
+    paused: bool = False
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     time: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
     def title(self) -> str:
         """One short line."""
-        return f"[{self.policy.severity}] {self.code.name} ({self.service})"
+        what = f"{self.module} needs a person: " if self.module else ""
+        return f"[{self.policy.severity}] {what}{self.code.name} ({self.service})"
 
     @property
     def summary(self) -> str:
         """What happened, in one sentence."""
+        if self.module:
+            paused = "; it is paused until somebody resumes it" if self.paused else ""
+            return f"{self.count} failures in a row{paused}"
         within = f"within {self.policy.window_s} s"
         if self.rate is None:
             return f"{self.count} failures {within} (alert from {self.policy.count})"
@@ -60,6 +69,7 @@ class Alert:
             ("含义", self.code.about_zh),
             ("level", f"{self.code.level}, {self.code.cause}"),
             ("policy", self.policy.name),
+            ("module", self.module),
             ("stage", self.sample.stage),
             ("trace_id", self.sample.trace_id),
             ("flight_id", self.sample.flight_id),
@@ -85,6 +95,8 @@ class Alert:
             "summary": self.summary,
             "about_en": code.about_en or None,
             "about_zh": code.about_zh or None,
+            "needs_person": self.module or None,
+            "paused": self.paused,
             "count": self.count,
             "rate": self.rate,
             "threshold": {

@@ -43,6 +43,10 @@ def breach_of(code: Code, policy: AlertPolicy, counters: Counters) -> Breach | N
     return Breach(count, rate) if rate >= policy.rate else None
 
 
-def may_tell(code: Code, policy: AlertPolicy, counters: Counters) -> bool:
-    """Whether it is for this worker to tell: once a window, for all workers together."""
-    return counters.claim_once(f"alerts.told.{policy.name}.{code.name}", policy.window_s)
+def may_tell(code: Code, policy: AlertPolicy, counters: Counters, module: str = "") -> bool:
+    """Whether it is for this worker to tell: once a window, for all workers together.
+
+    :param module: whose flag was raised; each has a word of its own.
+    """
+    what = f"{policy.name}.{module}.{code.name}" if module else f"{policy.name}.{code.name}"
+    return counters.claim_once(f"alerts.told.{what}", policy.window_s)

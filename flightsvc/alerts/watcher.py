@@ -48,8 +48,8 @@ class _Met:
 class Alerts:
     """The alerts of one worker.
 
-    ``called`` and ``failed`` are dict work and never wait. Everything else happens in background
-    greenlets: one looks, and one a channel sends.
+    ``called``, ``failed`` and ``flagged`` are dict work and never wait. Everything else happens in
+    background greenlets: one looks, and one a channel sends.
 
     :param service: the namespace, as alerts name it.
     :param codes: the checklist's codes by name.
@@ -77,6 +77,8 @@ class Alerts:
         self._outboxes = {channel.name: Outbox(channel, metrics) for channel in channels}
         self._counters = counters
         self._look_s = look_s
+        self._codes = codes
+        self._flags: list[tuple[Code, str, int]] = []
         self._calls = 0
         self._stop = Event()
         self._greenlet: gevent.Greenlet[[], None] | None = None
@@ -98,6 +100,17 @@ class Alerts:
             fingerprint=facts.fingerprint,
         )
 
+    def flagged(self, module: str, code: str, failures: int) -> None:
+        """The flag "needs a person" was raised, by this worker.
+
+        :param module: the stage or provider, by its full name.
+        :param code: what it failed with.
+        :param failures: how often in a row.
+        """
+        known = self._codes.get(code)
+        if known is not None and known.trips_alert is not None:
+            self._flags.append((known, module, failures))
+
     def send(self, alert: Alert) -> None:
         """Send an alert through the channels of its policy, those of them that there are."""
         channels = [name for name in alert.policy.channels if name in self._outboxes]
@@ -111,6 +124,7 @@ class Alerts:
             rate=alert.rate,
             window_s=alert.policy.window_s,
             channels=channels,
+            needs_person=alert.module or None,
             stage=alert.sample.stage or None,
             trace_id=alert.sample.trace_id or None,
             flight_id=alert.sample.flight_id or None,
@@ -157,6 +171,25 @@ class Alerts:
             if met.looks:
                 met.looks -= 1
                 self._judge(met)
+        flags, self._flags = self._flags, []
+        for code, module, failures in flags:
+            self._tell_flag(code, module, failures)
+
+    def _tell_flag(self, code: Code, module: str, failures: int) -> None:
+        policy, met = code.trips_alert, self._watched.get(code.name)
+        if policy is None or not may_tell(code, policy, self._counters, module):
+            return
+        alert = Alert(
+            code=code,
+            policy=policy,
+            count=failures,
+            rate=None,
+            sample=met.sample if met is not None else Sample(),
+            service=self._service,
+            module=module,
+            paused=code.pauses,
+        )
+        self.send(alert)
 
     def _judge(self, met: _Met) -> None:
         breach = breach_of(met.code, met.policy, self._counters)

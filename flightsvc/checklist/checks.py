@@ -7,18 +7,18 @@ from typing import Any
 
 from flightsvc.checklist.entries import Entries
 from flightsvc.checklist.locate import Path
-from flightsvc.checklist.merge import RULES, Origins
+from flightsvc.checklist.merge import Origins
 from flightsvc.checklist.model import UNKNOWN
 from flightsvc.checklist.problems import Problem, name
-from flightsvc.checklist.rules import shadow
-from flightsvc.checklist.schema import ACTION_PARAMS, NONE, CodeEntry, MatchEntry, RetryEntry
+from flightsvc.checklist.rule_checks import rule_problems
+from flightsvc.checklist.schema import ACTION_PARAMS, NONE, CodeEntry, RetryEntry
 from flightsvc.settings import Settings, StageSettings
 from flightsvc.settings.wording import nearest
 
+#: the texts that there are for stages and users
+TEMPLATES = ("faq", "guide")
 #: parts of a code's name that speak of money: such calls are never made twice
 PAYMENT_WORDS = frozenset({"PAY", "PAYMENT", "PAYMENTS", "REFUND"})
-#: providers that the service knows; a rule may name a further one of the user's
-PROVIDERS = ("openai", "simulated", "xingchen")
 
 
 def problems_of(
@@ -34,17 +34,19 @@ def problems_of(
     :param base: the shipped tables.
     """
     yield from _references(tree)
+    yield from _trips_alert(entries, tree, origins)
     yield from _unused(tree, origins)
     for code, entry in entries.codes.items():
         yield from _code(("codes", code), entry, entries, base.get("codes", {}).get(code, {}))
     for policy, fallback in entries.fallback.items():
         yield from _params(("fallback", policy), fallback.action, set(fallback.params()))
+        yield from _template(("fallback", policy, "template"), fallback.template)
     for policy, alert in entries.alert.items():
         yield from _threshold(("alert", policy), alert.count, alert.rate, alert.min_calls)
     for policy in {entry.retry: None for entry in entries.codes.values()}:
         if (retry := entries.retry.get(policy)) is not None:
             yield from _schedule(("retry", policy), retry, settings)
-    yield from _rules(entries, tree, origins)
+    yield from rule_problems(entries, _keys(tree, "codes"), origins)
 
 
 def _references(tree: Mapping[str, Any]) -> Iterator[Problem]:
@@ -63,12 +65,35 @@ def _references(tree: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(("codes",), f"codes lack {UNKNOWN}, which all other failures are: add it.")
 
 
+def _trips_alert(
+    entries: Entries, tree: Mapping[str, Any], origins: Origins
+) -> Iterator[Problem]:
+    """A flag is raised once: its alert is told at once, or not at all."""
+    at: Path = ("trips_alert",)
+    wanted, known = entries.trips_alert, _keys(tree, "alert")
+    policy = entries.alert.get(wanted)
+    if wanted not in (NONE, *known):
+        near = nearest(wanted, known)
+        hint = f"did you mean {near}?" if near else f'name another, or write "{NONE}".'
+        yield Problem(at, f"trips_alert: there is no alert policy {wanted!r}: {hint}")
+    elif policy is not None and policy.count != 1:
+        if origins.near(at).ours:  # then it is the policy that was changed
+            at = ("alert", wanted, "rate" if policy.count is None else "count")
+        yield Problem(
+            at,
+            f"trips_alert: a flag is raised once, but alert.{wanted} is not told at the first: "
+            "give that count = 1, or name another.",
+        )
+
+
 def _unused(tree: Mapping[str, Any], origins: Origins) -> Iterator[Problem]:
     """Policies that no code names. One of ours that a user's file put out of use is no fault."""
     tables = _tables(tree, "codes").values()
     is_changed = any(not place.ours for place in origins.places.values())
     for kind in ("retry", "fallback", "alert"):
         used = {table.get(kind) for table in tables if isinstance(table.get(kind), str)}
+        if kind == "alert" and isinstance(tree.get("trips_alert"), str):
+            used.add(tree["trips_alert"])
         for policy in _keys(tree, kind):
             at = (kind, policy)
             if policy in used or (is_changed and origins.near(at).ours):
@@ -80,6 +105,7 @@ def _code(
     at: Path, entry: CodeEntry, entries: Entries, base: Mapping[str, Any]
 ) -> Iterator[Problem]:
     yield from _retry(at, entry, entries, base)
+    yield from _waits(at, entry, entries)
     yield from _messages(at, entry)
     trips_after = entries.trips_after if entry.trips_after is None else entry.trips_after
     if entry.pauses and trips_after == 0:
@@ -126,6 +152,20 @@ def _retry(
         )
 
 
+def _waits(at: Path, entry: CodeEntry, entries: Entries) -> Iterator[Problem]:
+    """Two times for the same wait."""
+    fallback, state = entries.fallback.get(entry.fallback), entry.state
+    if fallback is None or state is None or state.kind != "awaiting_input":
+        return
+    if fallback.wait_s and state.ttl_s and fallback.wait_s != state.ttl_s:
+        path: Path = (*at, "state", "ttl_s")
+        yield Problem(
+            path,
+            f"{name(path)} is {state.ttl_s}, but fallback.{entry.fallback} tells the user to take "
+            f"{fallback.wait_s} s: remove one of them.",
+        )
+
+
 def _messages(at: Path, entry: CodeEntry) -> Iterator[Problem]:
     given = [key for key in ("message_zh", "message_en") if getattr(entry, key) is not None]
     if entry.user_sees:
@@ -152,6 +192,13 @@ def _params(at: Path, action: str, given: set[str]) -> Iterator[Problem]:
         yield Problem(path, f"{name(path)} means nothing to the action {action}: remove it.")
 
 
+def _template(at: Path, template: str | None) -> Iterator[Problem]:
+    """A client may know further ones; of those that are ours none is misspelt."""
+    near = nearest(template or "", TEMPLATES)
+    if template and near and near != template:
+        yield Problem(at, f"{name(at)}: there is no template {template!r}: did you mean {near}?")
+
+
 def _threshold(
     at: Path, count: int | None, rate: float | None, min_calls: int | None
 ) -> Iterator[Problem]:
@@ -166,9 +213,16 @@ def _threshold(
 def _schedule(at: Path, retry: RetryEntry, settings: Settings) -> Iterator[Problem]:
     """Waits and one attempt have to fit into each stage's budget."""
     path: Path = (*at, "delays_ms")
+    last: Path = (*at, "fallback_route_after_ms")
     for stage_name, stage in settings.stages.items():
-        waits = _waits(retry, stage)
+        waits = _retry_waits(retry, stage)
         total = sum(waits) + stage.timeout_ms
+        if waits and sum(waits) + (retry.fallback_route_after_ms or 0) >= stage.budget_ms:
+            yield Problem(
+                last if retry.fallback_route_after_ms else path,
+                f"{name(last)}: stage {stage_name} has a budget of {stage.budget_ms} ms, so its "
+                "fallback route would never be asked: wait less.",
+            )
         if not waits or total <= stage.budget_ms:
             continue
         room = stage.budget_ms - stage.timeout_ms
@@ -181,57 +235,9 @@ def _schedule(at: Path, retry: RetryEntry, settings: Settings) -> Iterator[Probl
         )
 
 
-def _waits(retry: RetryEntry, stage: StageSettings) -> list[int]:
+def _retry_waits(retry: RetryEntry, stage: StageSettings) -> list[int]:
     """As ``Checklist.delays_ms``."""
     return list(map(max, zip(retry.delays_ms, stage.retry_delays_ms, strict=False)))
-
-
-def _rules(entries: Entries, tree: Mapping[str, Any], origins: Origins) -> Iterator[Problem]:
-    codes = _keys(tree, "codes")
-    for number, match in enumerate(entries.matches):
-        if match is not None:
-            yield from _rule((RULES, number), match, codes)
-    numbers = [number for number, rule in enumerate(entries.rules) if rule is not None]
-    rules = [rule for rule in entries.rules if rule is not None]
-    for index, number in enumerate(numbers):
-        before = [origins.near((RULES, numbers[earlier])) for earlier in shadow(rules, index)]
-        # that a rule of the user's takes the place of one of ours is what it is for
-        is_ours = origins.near((RULES, number)).ours
-        if before and not (is_ours and any(not place.ours for place in before)):
-            where = " and ".join(map(str, before))
-            yield Problem(
-                (RULES, number),
-                f"{name((RULES, number))} (to {rules[index].to}) is never reached: {where} takes "
-                "all that it fits: move it up, narrow the other, or remove it.",
-            )
-
-
-def _rule(at: Path, match: MatchEntry, codes: list[str]) -> Iterator[Problem]:
-    if match.to not in codes:
-        near = nearest(match.to, codes)
-        hint = f"did you mean {near}?" if near else f"add [codes.{match.to}] or name another."
-        path: Path = (*at, "to")
-        yield Problem(path, f"{name(path)}: there is no code {match.to!r}: {hint}")
-    near = nearest(match.provider or "", PROVIDERS)
-    if match.provider and near and near != match.provider:
-        path = (*at, "provider")
-        yield Problem(path, f"{name(path)}: {match.provider!r}: did you mean {near}?")
-    asked = (match.exception, match.code, match.upstream_status, match.upstream_code, match.text)
-    if all(each is None for each in asked):
-        yield Problem(
-            at,
-            f"{name(at)} asks for nothing: give one of exception, code, upstream_status, "
-            "upstream_code, text.",
-        )
-    given = match.code if isinstance(match.code, list) else [match.code]
-    for code in given:
-        if code in codes and code != match.to:
-            path = (*at, "code")
-            yield Problem(
-                path,
-                f"{name(path)}: {code} is a code of this list, so an error that names it is that "
-                "code already: remove it here.",
-            )
 
 
 def _tables(tree: Mapping[str, Any], section: str) -> dict[str, Mapping[str, Any]]:

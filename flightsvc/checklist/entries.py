@@ -44,6 +44,7 @@ class Entries:
     matches: list[MatchEntry | None] = field(default_factory=list)
     rules: list[Rule | None] = field(default_factory=list)
     trips_after: int = 0
+    trips_alert: str = NONE
 
 
 def read_entries(tree: Mapping[str, Any], problems: list[Problem]) -> Entries:
@@ -57,7 +58,7 @@ def read_entries(tree: Mapping[str, Any], problems: list[Problem]) -> Entries:
             problems.append(Problem((key,), f"{key} is nothing that a checklist knows: {hint}"))
     top = {key: tree[key] for key in ListEntry.model_fields if key in tree}
     if (found := _entry(ListEntry, top, (), problems)) is not None:
-        entries.trips_after = found.trips_after
+        entries.trips_after, entries.trips_alert = found.trips_after, found.trips_alert
     entries.retry = _section(RetryEntry, "retry", tree, problems)
     entries.fallback = _section(FallbackEntry, "fallback", tree, problems)
     entries.alert = _section(AlertEntry, "alert", tree, problems)

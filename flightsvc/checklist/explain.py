@@ -13,6 +13,8 @@ from flightsvc.checklist.render import rule_cells
 
 #: a value that no file gives
 DEFAULT = "default"
+#: fields that are policies, and the kind of each
+POLICIES = {"retry": "retry", "fallback": "fallback", "alert": "alert", "trips_alert": "alert"}
 
 
 def explain(checklist: Checklist, name: str) -> str:
@@ -41,14 +43,19 @@ def _values(checklist: Checklist, code: Code) -> Iterator[Row]:
         path = (*at, each.name)
         if each.name == "trips_after" and checklist.origins.of(path) is None:
             path = ("trips_after",)
-        if each.name in ("retry", "fallback", "alert"):
+        if each.name == "trips_alert":
+            path = ("trips_alert",)
+        if each.name in POLICIES:
             yield each.name, "none" if value is None else value.name, _where(checklist, path)
             if value is not None:
-                yield from _policy(checklist, each.name, value)
+                yield from _policy(checklist, POLICIES[each.name], value)
         elif isinstance(value, StateChange):
             yield each.name, value.kind, _where(checklist, path)
             for part in ("ttl_s", "after"):
-                yield f"  {part}", str(getattr(value, part)), _where(checklist, (*path, part))
+                where = _where(checklist, (*path, part))
+                if part == "ttl_s" and value.ttl_s and where == DEFAULT:  # as the user is told
+                    where = _where(checklist, ("fallback", code.fallback.name, "wait_s"))
+                yield f"  {part}", str(getattr(value, part)), where
         else:
             yield each.name, _shown(value), _where(checklist, path)
 

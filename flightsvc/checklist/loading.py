@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from flightsvc.checklist.checks import problems_of
@@ -71,12 +72,13 @@ def _codes(entries: Entries) -> Mapping[str, Code]:
         for name, each in entries.alert.items()
     }
     trips_after = entries.trips_after
-    return {
+    tells = alerts.get(entries.trips_alert)
+    codes = {
         name: Code(
             name=name,
             retry=retries.get(each.retry),
             fallback=fallbacks[each.fallback],
-            state=_state(each),
+            state=_state(each, fallbacks[each.fallback]),
             alert=alerts.get(each.alert),
             failure_type=FailureType(each.failure_type),
             trips_after=trips_after if each.trips_after is None else each.trips_after,
@@ -85,6 +87,10 @@ def _codes(entries: Entries) -> Mapping[str, Code]:
             **_plain(each),
         )
         for name, each in entries.codes.items()
+    }
+    return {
+        name: replace(code, trips_alert=tells) if code.trips_after else code
+        for name, code in codes.items()
     }
 
 
@@ -104,8 +110,10 @@ def _plain(entry: CodeEntry) -> dict[str, Any]:
     return {name: getattr(entry, name) for name in names}
 
 
-def _state(entry: CodeEntry) -> StateChange | None:
+def _state(entry: CodeEntry, fallback: FallbackPolicy) -> StateChange | None:
+    """A session that waits for its user waits for as long as the user is told."""
     state = entry.state
     if state is None or state.kind == "none":
         return None
-    return StateChange(state.kind, state.ttl_s, state.after)
+    waits_s = int(fallback.params.get("wait_s", 0)) if state.kind == "awaiting_input" else 0
+    return StateChange(state.kind, state.ttl_s or waits_s, state.after)

@@ -96,6 +96,8 @@ def _replaced(section: str, known: Mapping[str, Any], fields: Mapping[str, Any])
     """Fields of an entry that make no sense any more beside the user's."""
     if section == "fallback" and fields.get("action", known.get("action")) != known.get("action"):
         return [key for key in known if key != "action"]  # they belong to the other action
+    if section == "codes" and fields.get("user_sees") is False:
+        return [key for key in ("message_zh", "message_en") if key in known and key not in fields]
     if section == "alert" and "count" in fields and "rate" not in fields:
         return [key for key in ("rate", "min_calls") if key in known]
     if section == "alert" and "rate" in fields and "count" not in fields:

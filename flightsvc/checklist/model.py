@@ -116,6 +116,7 @@ class Code:
     :param forbids_retry: a retry would do harm (a payment), so the list refuses one.
     :param trips_after: so many failures in a row raise the flag "needs a person"; 0: never.
     :param pauses: whether they also pause the stage or provider.
+    :param trips_alert: who is woken by the flag; None: nobody.
     :param status: HTTP status for a client of the service.
     :param user_sees: whether a user is ever told; if not, the messages are empty.
     :param about_zh: when it happens, for reviewers; ``about_en`` the same in English.
@@ -135,6 +136,7 @@ class Code:
     trips_after: int
     pauses: bool
     status: int
+    trips_alert: AlertPolicy | None = None
     forbids_retry: bool = False
     user_sees: bool = True
     about_zh: str = ""
@@ -202,7 +204,8 @@ class Checklist:
     @property
     def alert_policies(self) -> dict[str, AlertPolicy]:
         """The alert policies in use, by name."""
-        return {code.alert.name: code.alert for code in self if code.alert}
+        found = [alert for code in self for alert in (code.alert, code.trips_alert)]
+        return {alert.name: alert for alert in found if alert}
 
     def retry_policy(self, name: str) -> RetryPolicy:
         """:raises KeyError: no code uses a policy of this name."""

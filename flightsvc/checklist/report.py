@@ -33,11 +33,11 @@ def summary(played: Sequence[Played]) -> dict[str, Any]:
     rows = {name: _row([each for each in played if each.first == name]) for name in names}
     rows[TOTAL] = _row(played)
     held_back = Counter(each.held_back for each in played if each.held_back)
-    actions = Counter(each.action for each in played if each.ended == "fallback")
     return {
         "codes": rows,
         "held_back": {"time": held_back["time"], "retry_budget": held_back["budget"]},
-        "fallbacks": dict(sorted(actions.items())),
+        "fallbacks": _actions(played, "fallback"),
+        "beside_errors": _actions(played, "failed"),
     }
 
 
@@ -51,18 +51,27 @@ def text(found: dict[str, Any]) -> str:
         "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
         for line in lines
     ]
-    held, fallbacks = found["held_back"], found["fallbacks"]
-    stand_ins = ", ".join(f"{count} {action}" for action, count in fallbacks.items()) or "none"
+    held = found["held_back"]
     return "\n".join(
         [
             *shown,
             "",
             f"Retries not made: {held['time']} for lack of time, "
             f"{held['retry_budget']} by the retry budget.",
-            f"What stood in for an answer: {stand_ins}.",
+            f"What stood in for an answer: {_counts(found['fallbacks'])}.",
+            f"What was told beside an error: {_counts(found['beside_errors'])}.",
             "",
         ]
     )
+
+
+def _actions(played: Sequence[Played], ended: str) -> dict[str, int]:
+    found = Counter(each.action for each in played if each.ended == ended and each.action)
+    return dict(sorted(found.items()))
+
+
+def _counts(actions: dict[str, int]) -> str:
+    return ", ".join(f"{count} {action}" for action, count in actions.items()) or "nothing"
 
 
 def _row(played: Sequence[Played]) -> dict[str, Any]:

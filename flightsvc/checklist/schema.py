@@ -57,11 +57,12 @@ class FallbackEntry(Entry):
     template: Name | None = None
     #: `last_good`: oldest answer that still serves, in s
     max_age_s: Seconds | None = None
-    #: `last_good`: whether a new one is fetched meanwhile
+    #: `last_good`: whether a new one is fetched meanwhile, in the background
     refresh: bool | None = None
     #: `ask_input`: what the user is asked for
     field: Name | None = None
-    #: `ask_input`: how long the user's answer is waited for, in s
+    #: `ask_input`: how long the user's answer is waited for, in s: the client is told, and the
+    #: state `awaiting_input` holds as long
     wait_s: Seconds | None = None
     #: `manual_review`: who reviews
     queue: Name | None = None
@@ -167,3 +168,5 @@ class ListEntry(Entry):
 
     #: failures of one code in a row that need a person
     trips_after: Limit
+    #: alert policy by which that is told; `none` or left out: nobody is told
+    trips_alert: str = NONE

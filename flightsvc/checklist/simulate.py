@@ -17,10 +17,16 @@ from flightsvc.checklist.trace import Outcome, Request
 from flightsvc.errors import AttemptTimeout, BudgetExhausted
 from flightsvc.settings import Settings, StageSettings
 
+#: the code of a call whose retries are all used up
+EXHAUSTED = "RETRY_EXHAUSTED"
 #: what the row of requests that met no failure is called
 NO_FAILURE = "(no failure)"
 #: an attempt with less time is not begun, in ms
 USEFUL_MS = 100
+#: what stands in for an answer without a model
+STAND_INS = ("template", "last_good", "clarify", "ask_input")
+#: what a client is told beside an error
+TOLD = ("refuse", "manual_review")
 
 
 @dataclass(slots=True)
@@ -29,7 +35,9 @@ class Played:
 
     :param first: its first failure's code; ``NO_FAILURE`` if it met none.
     :param calls: calls of the primary model, ``smaller`` those of the smaller one.
-    :param ended: ``answered``, ``fallback`` (something stands in) or ``failed``.
+    :param ended: ``answered``, ``fallback`` (something stands in) or ``failed`` (the client is told
+        an error, also where a person takes over).
+    :param action: what the client is told was done instead.
     :param held_back: why no further retry was made: ``time``, ``budget`` (of retries) or nothing.
     """
 
@@ -170,30 +178,45 @@ class _Play:
     def _fallback(
         self, request: Request, seen: Played, code: Code, now_ms: int, end_ms: int
     ) -> Generator[int, None, None]:
-        seen.action = code.fallback.action
-        if seen.action == "smaller_model":
-            wait_ms = (code.retry and code.retry.fallback_route_after_ms) or 0
-            outcome = self._of_smaller(request)
-            if outcome is None or now_ms + wait_ms + USEFUL_MS > end_ms:
-                self._end(seen, request, now_ms, "failed")
-                return
+        stage, action = self._settings.stage(request.stage), code.fallback.action
+        used_up = not seen.held_back and bool(self._checklist.delays_ms(code, stage))
+        wait_ms = (used_up and code.retry and code.retry.fallback_route_after_ms) or 0
+        outcome = self._instead(request, seen, action)
+        if outcome is not None and now_ms + wait_ms + USEFUL_MS <= end_ms:
             seen.waited_ms += wait_ms
-            seen.smaller += 1
-            stage = self._settings.stage(request.stage)
+            seen.smaller += action == "smaller_model"
+            seen.calls += action == "truncate"
             yield now_ms + wait_ms
             now_ms, failed = self._attempt(outcome, stage, request, now_ms + wait_ms, end_ms)
-            self._end(seen, request, now_ms, "failed" if failed else "fallback")
-            return
-        stands_in = seen.action not in ("none", "refuse")
-        self._end(seen, request, now_ms, "fallback" if stands_in else "failed")
+            if failed is None:
+                self._end(seen, request, now_ms, "fallback", action)
+                return
+        codes = [code, self._checklist.code(EXHAUSTED)] if used_up else [code]
+        actions = [each.fallback.action for each in codes]
+        stand_in = next((each for each in actions if each in STAND_INS), "")
+        told = actions[-1] if actions[-1] in TOLD else ""
+        self._end(seen, request, now_ms, "fallback" if stand_in else "failed", stand_in or told)
+
+    def _instead(self, request: Request, seen: Played, action: str) -> Outcome | None:
+        """What the fallback route met; None: there is none."""
+        if action == "smaller_model":
+            return self._of_smaller(request)
+        if action != "truncate":
+            return None
+        recorded = [request, *request.attempts]
+        # no other request says how a shorter input would have fared
+        answered = Outcome(latency_ms=request.latency_ms)
+        return recorded[seen.calls] if seen.calls < len(recorded) else answered
 
     def _of_smaller(self, request: Request) -> Outcome | None:
         if request.smaller is not None or self._smaller_ms is None:
             return request.smaller
         return Outcome(latency_ms=self._smaller_ms)
 
-    def _end(self, seen: Played, request: Request, now_ms: int, how: str) -> None:
-        seen.latency_ms, seen.ended = now_ms - request.at_ms, how
+    def _end(
+        self, seen: Played, request: Request, now_ms: int, how: str, action: str = ""
+    ) -> None:
+        seen.latency_ms, seen.ended, seen.action = now_ms - request.at_ms, how, action
 
 
 class _Weather:

@@ -125,8 +125,7 @@ def alert(policy: AlertPolicy | None) -> Words:
     if policy is None:
         return NOTHING
     window = duration(policy.window_s)
-    en = " + ".join(CHANNELS[channel].en for channel in policy.channels)
-    zh = "、".join(CHANNELS[channel].zh for channel in policy.channels)
+    en, zh = _channels(policy)
     if policy.rate is None:
         return Words(
             f"{policy.severity} at {policy.count} in {window.en}: {en}",
@@ -144,8 +143,17 @@ def person(code: Code) -> Words:
     """When a person is needed."""
     if not code.trips_after:
         return NOTHING
-    times = code.trips_after
+    times, told = code.trips_after, code.trips_alert
+    en = f"after {times} in a row" + ("; pauses the module" if code.pauses else "")
+    zh = f"连续 {times} 次" + ("，并暂停模块" if code.pauses else "")
+    if told is None:
+        return Words(en, zh)
+    channels = _channels(told)
+    return Words(f"{en}; {told.severity}: {channels.en}", f"{zh}；{told.severity}：{channels.zh}")
+
+
+def _channels(policy: AlertPolicy) -> Words:
     return Words(
-        f"after {times} in a row" + ("; pauses the module" if code.pauses else ""),
-        f"连续 {times} 次" + ("，并暂停模块" if code.pauses else ""),
+        " + ".join(CHANNELS[channel].en for channel in policy.channels),
+        "、".join(CHANNELS[channel].zh for channel in policy.channels),
     )

@@ -35,7 +35,7 @@ _LISTENING = re.compile(r"Listening at: http://127\.0\.0\.1:([1-9][0-9]*) ")
 #: one line of gunicorn's access log: the worker's process id and the request's
 _SERVED = re.compile(r"^served <(\d+)> (\S+)$", re.MULTILINE)
 #: one line of the service's own log for a request that went well
-_ANSWERED = re.compile(r"^\[.*\] \[INFO\] [A-Z]+ \w+ \d+ in .*$", re.MULTILINE)
+_ANSWERED = re.compile(r"^\[.*\] \[INFO\] [A-Z]+ [\w-]+ \d+ in .*$", re.MULTILINE)
 _ACCESS = ("--access-logfile", "-", "--access-logformat", "served %(p)s %({x-request-id}i)s")
 
 

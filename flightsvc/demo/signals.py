@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from gevent.hub import get_hub
+
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -15,6 +17,8 @@ def orderly_end() -> Iterator[None]:
     """Have the first SIGINT raise KeyboardInterrupt inside the block, the first SIGTERM or SIGHUP
     SystemExit; the ones after it are ignored."""
     before = {number: signal.getsignal(number) for number in _ENDINGS}
+    hub = get_hub()
+    hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # the hub hands it on, without a word
     try:
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:  # under nohup, for one

@@ -78,6 +78,8 @@ class FlightContext:
         self._run = run
         #: set when the call's answer is no longer wanted
         self.cancelled = Event()
+        #: whether that is because it took longer than its flight may
+        self.overdue = False
 
     @property
     def flight_id(self) -> str:
@@ -167,7 +169,7 @@ class CallRun:
 
     def limit(self, settings: Settings) -> float:
         """When the call must have ended (monotonic)."""
-        return self.began_at + settings.stage(self.flight.key.stage).budget_ms / 1000 + MARGIN_S
+        return self.began_at + settings.stage(self.flight.key.stage).span_ms / 1000 + MARGIN_S
 
     def tell(self, news: News) -> None:
         """Tell the flight something; never blocks."""
@@ -178,6 +180,7 @@ class CallRun:
         try:
             return self._news.get(timeout=max(0.0, limit - time.monotonic()))
         except Empty:
+            self._context.overdue = self._ended_at is None
             return Raised(BudgetExhausted())
 
     def told_to_let_go(self, within_s: float) -> bool:

@@ -158,7 +158,7 @@ class FlightCoordinator:
 
     def deadline_ms(self, stage: StageSettings) -> int:
         """How long one ownership may last: its budget, and time to store the answer."""
-        return stage.budget_ms + self._settings.takeover_detect_ms
+        return stage.span_ms + self._settings.takeover_detect_ms
 
     def _failure_ttl_ms(self, stage: StageSettings) -> int:
         """A failure outlives the next question of everybody who waited for it."""
@@ -234,7 +234,7 @@ class FlightCoordinator:
             failure.code,
             int(failure.retryable),
             failure.status,
-            self.remembered(own, failure).retry_after_ms,
+            min(failure.retry_after_ms, MAX_FAILURE_MS),
             self._failure_ttl_ms(self._settings.stage(own.key.stage)),
             EVENTS_TTL_MS,
             fallback,
@@ -263,11 +263,31 @@ class FlightCoordinator:
         seen = hashlib.sha1(replayed.envelope, usedforsecurity=False).hexdigest()
         return Ack(self._run(verbs.DISCARD, key, replayed.fence, seen)[0].decode())
 
+    def forget(self, flight_id: str) -> Ack:
+        """Throw away what an ended flight came to; BUSY: it is in the air."""
+        names = self._names.flight(flight_id)
+        reply = self._store.run(verbs.FORGET, verbs.FORGET.key_list(names), [])
+        return Ack(reply[0].decode())
+
     def inspect(self, flight_id: str) -> FlightView | None:
         """A flight as Redis holds it, or None."""
         names = self._names.flight(flight_id)
         reply = self._store.run(verbs.INSPECT, verbs.INSPECT.key_list(names), [])
         return FlightView.read(flight_id, reply)
+
+    def live(self, shard: int, most: int) -> tuple[int, list[tuple[str, list[bytes | int]]]]:
+        """How many flights of a shard are in the air, and some of them as ``survey.lua`` shows
+        them, by their ids."""
+        count, ids = self._store.run(
+            verbs.LIVE, [self._names.live(shard)], [self.live_ttl_ms, most]
+        )
+        flight_ids = [each.decode() for each in ids]
+        if not flight_ids:
+            return count, []
+        names = [self._names.flight(each) for each in flight_ids]
+        keys = [each[key] for each in names for key in verbs.SURVEY.each_keys]
+        rows = self._store.run(verbs.SURVEY, keys, [])
+        return count, list(zip(flight_ids, rows, strict=True))
 
     def _run(self, verb: Verb, key: FlightKey, *args: str | bytes | int) -> list[bytes]:
         keys = verb.key_list(self._names.flight(key.flight_id))

@@ -156,6 +156,11 @@ class DistributedFlights:
         """
         return self.coordinator.inspect(flight_id)
 
+    @property
+    def shards(self) -> int:
+        """How many parts the flights are spread over."""
+        return self._names.shards
+
     def close(self) -> None:
         """Stop the background greenlets and close the connections."""
         self._events.close()

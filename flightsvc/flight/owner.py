@@ -16,6 +16,7 @@ from flightsvc.errors import (
     FlightSvcError,
     Overloaded,
     ResultRejected,
+    SessionBusy,
     WaitTimeout,
 )
 from flightsvc.flight.call import CallRun, News, Raised, Returned, Signal
@@ -143,8 +144,8 @@ class FlightOwner:
         return envelope
 
     def _crash(self, run: CallRun, own: Ownership, error: BaseException) -> End | None:
-        if isinstance(error, Overloaded) and not run.running:
-            # this worker is full, the question is as good as before: another may ask it
+        if isinstance(error, (Overloaded, SessionBusy)) and not run.running:
+            # no place for it here, or not now: the question is as good as before
             return self.give_back(own, error)
         failure = self._coordinator.remembered(own, Failure.of(error))
         end: End = Crashed(failure, own.fence, error)
@@ -277,7 +278,7 @@ class FlightOwner:
         since followers wait for its word; a worker that stops does not wait for a server at all.
         """
         detect_s = self._settings.takeover_detect_ms / 1000
-        budget_s = self._settings.stage(run.flight.key.stage).budget_ms / 1000
+        budget_s = self._settings.stage(run.flight.key.stage).span_ms / 1000
         full = error.kind in ("oom", "misconf")
         give_up_at = (run.ended_at if full else run.began_at + budget_s) + detect_s
         told = run.told_to_let_go(REPEAT_S)

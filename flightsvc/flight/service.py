@@ -21,6 +21,7 @@ from flightsvc.errors import CoordinationUnavailable, Draining, SettingsError
 from flightsvc.flight.call import Call, Signal
 from flightsvc.flight.distributed import DistributedFlights
 from flightsvc.flight.key import FlightKey
+from flightsvc.flight.live import LiveFlights, look
 from flightsvc.flight.local import LocalFlight, LocalSingleFlight
 from flightsvc.flight.patched import require_gevent
 from flightsvc.flight.replay import ReplayCache
@@ -28,10 +29,10 @@ from flightsvc.flight.result import FlightResult, is_replay, result_of
 from flightsvc.flight.serializer import ResultSerializer
 from flightsvc.flight.session_lock import SessionLock
 from flightsvc.flight.solo import SoloPilot
-from flightsvc.flight.state import Crashed, End, Failure, FlightView, Landed, Role
+from flightsvc.flight.state import Ack, Crashed, End, Failure, FlightView, Landed, Role
 from flightsvc.flight.stream import FlightStream, Joined
 from flightsvc.flight.tally import Tally
-from flightsvc.metrics import FLIGHT_WAITERS, FLIGHTS_IN_FLIGHT, Metrics
+from flightsvc.metrics import FLIGHT_REPLAY_BYTES, FLIGHT_WAITERS, FLIGHTS_IN_FLIGHT, Metrics
 from flightsvc.settings import Settings
 from flightsvc.store import Store, StoreError, open_store
 
@@ -69,7 +70,7 @@ class SingleFlight:
         self._settings = settings
         self.metrics = metrics or Metrics.off()
         self.worker = uuid.uuid4().hex[:12]
-        self._tally = Tally(self.metrics)
+        self._tally = Tally(self.metrics, settings)
         self._replays = ReplayCache(settings.l1_max_bytes)
         self._local = LocalSingleFlight(settings.max_waiters)
         serializer = ResultSerializer(settings.max_result_bytes, settings.result_encoding)
@@ -83,6 +84,7 @@ class SingleFlight:
         self._let_go_at = math.inf
         self.metrics.gauge(FLIGHTS_IN_FLIGHT, lambda: float(len(self._local)))
         self.metrics.gauge(FLIGHT_WAITERS, lambda: float(self._local.waiters))
+        self.metrics.gauge(FLIGHT_REPLAY_BYTES, lambda: float(self._replays.bytes_used))
 
     @classmethod
     def from_url(cls, url: str, *, namespace: str = "flightsvc", **settings: Any) -> SingleFlight:
@@ -173,7 +175,7 @@ class SingleFlight:
         self,
         stage: str,
         *,
-        key: Callable[P, Any],
+        key: Callable[..., Any],
         tenant: str = "",
         deadline_s: float | None = None,
     ) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -210,6 +212,45 @@ class SingleFlight:
             return self._distributed.inspect(flight_id)
         except StoreError as error:
             raise CoordinationUnavailable(retry_after_s=1) from error
+
+    def live(self, limit: int = 200, *, newest: bool = False) -> LiveFlights:
+        """The flights in the air now, of all workers; without Redis those of this one.
+
+        For people who look, about once a second: it asks Redis twice a shard. Never raises for a
+        Redis that does not answer.
+
+        :param limit: flights that are returned at most.
+        :param newest: the youngest first; else the oldest.
+        """
+        return look(self._local, self._distributed, self.worker, limit, newest=newest)
+
+    def in_the_air(self, flight_id: str) -> FlightKey | None:
+        """The key of a flight that this worker waits for, or whose call it makes; else None."""
+        for flight in self._local.flights():
+            if flight.key.flight_id == flight_id:
+                return flight.key
+        return None
+
+    def forget(self, flight_id: str) -> bool:
+        """Throw away a flight's stored answer, or its failure; the next caller asks anew.
+
+        Other workers' own memory is not reached: tell them to :meth:`forget_here`.
+
+        :param flight_id: 32 hex digits.
+        :returns: False if it is in the air: that call goes on and is stored.
+        :raises CoordinationUnavailable: Redis does not answer.
+        """
+        self.forget_here(flight_id)
+        if self._distributed is None:
+            return self.in_the_air(flight_id) is None
+        try:
+            return self._distributed.coordinator.forget(flight_id) is not Ack.BUSY
+        except StoreError as error:
+            raise CoordinationUnavailable(retry_after_s=1) from error
+
+    def forget_here(self, flight_id: str) -> None:
+        """Throw away what this worker itself remembers of a flight."""
+        self._replays.forget(flight_id)
 
     @property
     def coordination(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -49,6 +50,7 @@ TRANSITIONS: dict[str, dict[FlightState | None, FlightState | None]] = {
         FlightState.RUNNING: FlightState.PENDING,
     },
     "abandon": {FlightState.PENDING: None, FlightState.RUNNING: None},
+    "forget": {FlightState.SUCCEEDED: None, FlightState.FAILED: None},
 }
 
 
@@ -76,7 +78,7 @@ class Ack(str, Enum):
     CONFLICT = "CONFLICT"
     #: chunks are missing before these
     GAP = "GAP"
-    #: another flight holds the lock
+    #: another flight holds the lock; this one is in the air
     BUSY = "BUSY"
     #: somebody else still waits
     JOINED = "JOINED"
@@ -182,6 +184,8 @@ class FlightView:
     error_code: str | None
     retryable: bool | None
     size: int | None
+    #: how it failed, if it did
+    failure: Failure | None = None
 
     @classmethod
     def read(cls, flight_id: str, reply: list[Any]) -> FlightView | None:
@@ -205,4 +209,17 @@ class FlightView:
             error_code=meta.get("code"),
             retryable=None if retryable is None else retryable == "1",
             size=int(meta["size"]) if "size" in meta else None,
+            failure=_failure(meta, now),
         )
+
+
+def _failure(meta: Mapping[str, str], now_ms: int) -> Failure | None:
+    if meta["state"] != FlightState.FAILED.value:
+        return None
+    return Failure(
+        FailureType(meta["error_type"]),
+        meta["code"],
+        meta["retryable"] == "1",
+        int(meta["status"]),
+        max(0, int(meta["not_before"]) - now_ms),
+    )

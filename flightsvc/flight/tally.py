@@ -16,8 +16,15 @@ from flightsvc.metrics import (
     FLIGHT_ERRORS,
     FLIGHT_LATENESS,
     FLIGHT_LEFT,
+    FLIGHT_SAVED,
+    FLIGHT_SAVED_MONEY,
+    FLIGHT_STAND_INS,
     Metrics,
 )
+from flightsvc.settings import Settings
+
+#: roles of answers for which no call was made
+SAVED = frozenset({Role.FOLLOWER.value, Role.REPLAY.value, Role.L1.value})
 
 
 class Caller:
@@ -37,6 +44,11 @@ class Caller:
         """The caller has its answer; from a flight, also say how late it came."""
         role, stage = result.role, self._stage
         stage.answers[role].total += 1
+        if result.fallback is not None:
+            stage.stood_in(result.fallback)
+        elif role in SAVED:
+            stage.saved.total += 1
+            stage.saved_money.total += stage.price
         if flight is not None and role != "replay":
             stage.lateness[role].add(max(0.0, time.monotonic() - flight.ended_at))
         return result
@@ -66,13 +78,21 @@ class Caller:
 class StageTally:
     """The counters of one stage, at hand: ten thousand callers may be answered in one moment."""
 
-    def __init__(self, metrics: Metrics, stage: str) -> None:
+    def __init__(self, metrics: Metrics, stage: str, price: int) -> None:
         self._metrics = metrics
         self._stage = stage
+        #: of one call, in millionths
+        self.price = price
         self.callers = metrics.counter(FLIGHT_CALLERS, stage=stage)
         roles = [role.value for role in Role]
         self.answers = {r: metrics.counter(FLIGHT_ANSWERS, stage=stage, role=r) for r in roles}
         self.lateness = {r: metrics.timer(FLIGHT_LATENESS, stage=stage, role=r) for r in roles}
+        self.saved = metrics.counter(FLIGHT_SAVED, stage=stage)
+        self.saved_money = metrics.counter(FLIGHT_SAVED_MONEY, stage=stage)
+
+    def stood_in(self, action: str) -> None:
+        """A caller got something in place of the model's answer."""
+        self._metrics.count(FLIGHT_STAND_INS, stage=self._stage, action=action)
 
     def error(self, code: str) -> None:
         """A caller got an error."""
@@ -86,13 +106,15 @@ class StageTally:
 class Tally:
     """Counts callers and how they were answered."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, settings: Settings) -> None:
         self._metrics = metrics
+        self._settings = settings
         self._stages: dict[str, StageTally] = {}
 
     def caller(self, key: FlightKey) -> Caller:
         """A caller with a question; use it in a ``with`` block."""
         stage = self._stages.get(key.stage)
         if stage is None:
-            stage = self._stages[key.stage] = StageTally(self._metrics, key.stage)
+            price = self._settings.stage(key.stage).price_millionths
+            stage = self._stages[key.stage] = StageTally(self._metrics, key.stage, price)
         return Caller(stage, key.flight_id)

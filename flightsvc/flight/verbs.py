@@ -80,7 +80,10 @@ ABANDON = Verb(
 )
 LEAVE = Verb("leave", keys=("interest",), args=("worker",))
 DISCARD = Verb("discard", keys=("meta", "result"), args=("fence", "sha1"))
+FORGET = Verb("forget", keys=("meta", "result", "events"), args=())
 INSPECT = Verb("inspect", keys=("meta", "interest"), args=())
+LIVE = Verb("live", keys=("live",), args=("live_ttl_ms", "most"))
+SURVEY = Verb("survey", keys=(), args=(), each_keys=("meta", "interest"))
 WAKE = Verb("wake", keys=("wake",), args=("ttl_ms",))
 LOCK = Verb(
     "lock",
@@ -107,7 +110,10 @@ ALL = (
     ABANDON,
     LEAVE,
     DISCARD,
+    FORGET,
     INSPECT,
+    LIVE,
+    SURVEY,
     WAKE,
     LOCK,
     RENEW,

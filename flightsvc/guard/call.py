@@ -33,7 +33,14 @@ from flightsvc.guard.retry import Retries
 from flightsvc.guard.routes import Route, Routes, Target
 from flightsvc.guard.verdict import checked, forbids_asking_again
 from flightsvc.guard.windows import RetryBudget
-from flightsvc.metrics import GUARD_ATTEMPTS, GUARD_HELD, GUARD_REJECTED, GUARD_RETRIES, Metrics
+from flightsvc.metrics import (
+    GUARD_ATTEMPTS,
+    GUARD_HELD,
+    GUARD_REJECTED,
+    GUARD_RETRIES,
+    GUARD_SPENT_MONEY,
+    Metrics,
+)
 from flightsvc.settings import StageSettings
 
 log = logging.getLogger(__name__)
@@ -166,7 +173,9 @@ class GuardedCall(Generic[T]):
             recent.add(failed=speaks_against(error, fair=True))
             raise
         finally:
-            self._scope.metrics.count(GUARD_ATTEMPTS, stage=self._scope.stage, outcome=outcome)
+            metrics, stage = self._scope.metrics, self._scope.stage
+            metrics.count(GUARD_ATTEMPTS, stage=stage, outcome=outcome)
+            metrics.count(GUARD_SPENT_MONEY, self._policy.price_millionths, stage=stage)
 
     # -- is there a further one? ---------------------------------------------------------------
 
@@ -239,7 +248,9 @@ class GuardedCall(Generic[T]):
             log.info("the fallback route failed too: %s", type(error).__name__)
             return
         action = self._facts.fallback_action = code.fallback.action
-        raise FallbackAnswer(value, action=action, failure=checked(code, failed)) from failed
+        failure = checked(code, failed)
+        failure.retryable = True  # who asks again can have it again
+        raise FallbackAnswer(value, action=action, failure=failure) from failed
 
     def _over_budget(self, error: Exception) -> Exception:
         if isinstance(error, (AttemptTimeout, ProviderTimeout)) and self._budget.is_spent():

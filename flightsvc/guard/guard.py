@@ -14,7 +14,13 @@ from flightsvc.guard.health import HealthLimits, Recent
 from flightsvc.guard.routes import Routes, Target
 from flightsvc.guard.shared import LoneWorker, SharedGuardState
 from flightsvc.guard.windows import RetryBudget
-from flightsvc.metrics import GUARD_BREAKER, GUARD_BULKHEAD, GUARD_QUEUE, Metrics
+from flightsvc.metrics import (
+    GUARD_BREAKER,
+    GUARD_BULKHEAD,
+    GUARD_QUEUE,
+    GUARD_RETRY_BUDGET,
+    Metrics,
+)
 from flightsvc.settings import Settings
 
 T = TypeVar("T")
@@ -109,6 +115,10 @@ class AiCallGuard:
             self._metrics.gauge(GUARD_BREAKER, found.level, **target._asdict())
         return found
 
+    def breakers(self) -> dict[Target, TargetBreaker]:
+        """The breakers of all targets that this worker has asked."""
+        return dict(self._breakers)
+
     def recent(self, target: Target) -> Recent:
         """What this worker's last attempts on a target came to."""
         found = self._recent.get(target)
@@ -126,4 +136,5 @@ class AiCallGuard:
                 settings.retry_budget_min,
                 settings.retry_budget_window_s,
             )
+            self._metrics.gauge(GUARD_RETRY_BUDGET, found.left, **target._asdict())
         return found

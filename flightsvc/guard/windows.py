@@ -58,10 +58,14 @@ class RetryBudget:
         """A call begins."""
         self._calls.add()
 
+    def left(self) -> int:
+        """How many retries are allowed now."""
+        allowed = max(self._least, int(self._ratio * self._calls.total()))
+        return max(0, allowed - self._retries.total())
+
     def take(self) -> bool:
         """Charge one retry; whether it is allowed."""
-        retries = self._retries.total()
-        if retries >= max(self._least, int(self._ratio * self._calls.total())):
+        if not self.left():
             return False
         self._retries.add()
         return True

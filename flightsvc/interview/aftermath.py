@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from flightsvc.checklist import Checklist, Code, fingerprint
 from flightsvc.checklist.events import ReviewAsked, StateEvent, event_of
 from flightsvc.errors import (
+    BudgetExhausted,
     CallFailed,
     FailureType,
     FallbackAnswer,
     FlightSvcError,
     GuardError,
+    NestedFlight,
     Overloaded,
+    SessionBusy,
 )
 from flightsvc.facts import CallFacts, CallWatch
 from flightsvc.flight.call import FlightContext
+from flightsvc.flight.result import FlightResult
 from flightsvc.flight.state import Role
 from flightsvc.guard import checked
 from flightsvc.interview.question import Question
@@ -26,8 +30,19 @@ from flightsvc.logs import Told, log_failure
 from flightsvc.providers.base import Provider
 from flightsvc.store.shared import SharedState
 
-#: the code of a flight whose owners died one after the other: no worker is left to tell of it
-OWNERS_LOST = "FLIGHT_OWNERS_LOST"
+#: codes of flights that no call failed with: the owners died one after the other, or Redis did not
+#: take the answer; who is told of it counts it
+UNCALLED = ("FLIGHT_OWNERS_LOST", "RESULT_NOT_STORED")
+
+
+class StandIn(NamedTuple):
+    """What is told in an answer's place.
+
+    :param action: the fallback that it comes from.
+    """
+
+    value: dict[str, Any]
+    action: str
 
 
 class Aftermath:
@@ -75,7 +90,7 @@ class Aftermath:
             codes = [code for code in codes if code.name == facts.code]
         log_failure(
             facts,
-            Told(ctx.flight_id, ctx.fence, Role.OWNER if ctx.fence else Role.LOCAL),
+            _told(ctx),
             error,
             duration_s=duration_s,
             foreseen=codes[-1].failure_type is not FailureType.UNEXPECTED,
@@ -85,14 +100,46 @@ class Aftermath:
             self._tell(ctx, each, provider, facts)
         return end
 
+    def overdue(
+        self, ctx: FlightContext, provider: Provider, facts: CallFacts, *, duration_s: float
+    ) -> None:
+        """It was stopped, for it did not end within its flight's time; who waits has been told."""
+        error = BudgetExhausted()
+        code = self._checklist.classify(error, provider.name)
+        facts.code, facts.cause, facts.fallback_action = code.name, "", ""
+        facts.fingerprint = fingerprint(error)
+        log_failure(facts, _told(ctx), error, duration_s=duration_s, foreseen=True)
+        self._tell(ctx, code, provider, facts)
+
+    def again(self, place: tuple[str, ...], error: FlightSvcError) -> StandIn | None:
+        """What stands in where a flight is remembered as a failure that has a stand-in of its own:
+        who asks again gets it again, and no model is asked.
+
+        :param place: where the question stands; see :class:`Question`.
+        """
+        code = self._checklist.codes.get(error.code)
+        if code is None or not isinstance(error, CallFailed):
+            return None
+        value = self._stand_in(place, code)
+        return StandIn(value, code.fallback.action) if value is not None else None
+
+    def refreshes(self, stand_in: FlightResult) -> bool:
+        """Whether a new answer is fetched while an older one stands in."""
+        if stand_in.fallback != "last_good" or not isinstance(stand_in.value, dict):
+            return False
+        code = self._checklist.codes.get(str(stand_in.value.get("code")))
+        return code is not None and code.fallback.params.get("refresh") is True
+
     def refused(self, facts: CallFacts, error: FlightSvcError, *, returned: bool) -> None:
         """Count what no call failed with: a caller that was turned away, a result that could not
         be kept. A call's failure is counted where the call was made, once.
 
         :param returned: whether this caller's own call was made, and went well.
         """
-        of_a_call = isinstance(error, (CallFailed, GuardError)) and error.code != OWNERS_LOST
+        of_a_call = isinstance(error, (CallFailed, GuardError)) and error.code not in UNCALLED
         if facts.code == error.code or (of_a_call and not returned):
+            return
+        if isinstance(error, NestedFlight):  # the call that asked for itself fails with it
             return
         if not returned:
             self._watch.called(facts)
@@ -119,7 +166,7 @@ class Aftermath:
         if not isinstance(error, Exception):  # the process is told to end
             return error
         for code in codes:
-            value = self._stand_in(question, code)
+            value = self._stand_in(question.place, code)
             if value is not None:
                 facts.code, facts.fallback_action = code.name, code.fallback.action
                 facts.warnings += value["warnings"]
@@ -128,16 +175,16 @@ class Aftermath:
         last = codes[-1]
         if last.fallback.action in ("refuse", "manual_review"):
             facts.fallback_action = last.fallback.action
-        # a full worker gives its flight back as it was
-        return error if isinstance(error, Overloaded) else checked(last, error)
+        # a flight that found no place is given back as it was
+        return error if isinstance(error, (Overloaded, SessionBusy)) else checked(last, error)
 
-    def _stand_in(self, question: Question, code: Code) -> dict[str, Any] | None:
+    def _stand_in(self, place: tuple[str, ...], code: Code) -> dict[str, Any] | None:
         if code.fallback.action != "last_good":
-            return spoken(code, question.stage)
+            return spoken(code, stage=place[1])
         if self._shared is None:
             return None
         max_age_s = float(code.fallback.params["max_age_s"])
-        recalled = self._shared.last_good.recall(question.place, max_age_s)
+        recalled = self._shared.last_good.recall(place, max_age_s)
         return stale(code, recalled) if recalled is not None else None
 
     def _tell(self, ctx: FlightContext, code: Code, provider: Provider, facts: CallFacts) -> None:
@@ -155,6 +202,11 @@ class Aftermath:
         event = _event(ctx, code, provider, facts, failures)
         if event is not None:
             shared.events.emit(event)
+
+
+def _told(ctx: FlightContext) -> Told:
+    role = Role.OWNER if ctx.fence else Role.LOCAL
+    return Told(ctx.flight_id, ctx.fence, role.value)
 
 
 def _event(

@@ -7,16 +7,19 @@ different question.
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from hashlib import sha256
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from flightsvc.flight.key import FlightKey, hash_text, normalise_answer
+from flightsvc.flight.key import FlightKey, hash_text
+from flightsvc.interview.numbers import Whole
+from flightsvc.interview.prompt import Prompt, material
 from flightsvc.interview.results import read_result
-from flightsvc.interview.shorten import shorten, tokens
+from flightsvc.interview.shorten import share_out
+from flightsvc.interview.stage import StageFiles
+from flightsvc.interview.texts import FilledText, Text, is_blank, none_if_blank
 from flightsvc.providers.base import Message, ModelAnswer
 
 STAGE = "evaluation"
@@ -42,28 +45,8 @@ Reply with one JSON object and nothing else, with exactly these fields:
 PROMPT_VERSION = hash_text("evaluation", INSTRUCTIONS)
 
 
-def _normalised(text: str) -> str:
-    """The text as both the key and the prompt have it, so that equal keys mean equal prompts."""
-    if "\0" in text:
-        raise ValueError("must not hold the character U+0000")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("must not hold half of a surrogate pair") from None
-    return normalise_answer(text)
-
-
-def _filled(text: str) -> str:
-    text = _normalised(text)
-    if not text:
-        raise ValueError("must not be empty")
-    return text
-
-
-Text = Annotated[str, AfterValidator(_normalised)]
-FilledText = Annotated[str, AfterValidator(_filled)]
 QuestionNumber = (
-    Annotated[int, Field(ge=1, le=1_000_000)]
+    Annotated[int, Field(ge=1, le=1_000_000), Whole]
     | Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,32}$")]
 )
 
@@ -77,14 +60,10 @@ class EvaluationInput(BaseModel):
     question_number: QuestionNumber
     #: the question as the candidate saw it
     question: Annotated[FilledText, Field(max_length=10_000)]
-    #: what the candidate said
-    answer: Annotated[FilledText, Field(max_length=50_000)]
+    #: what the candidate said; where that is nothing, no model is asked
+    answer: Annotated[Text, Field(max_length=50_000)]
     #: what is known from the candidate's résumé
     resume_context: Annotated[Text, Field(max_length=100_000)] = ""
-
-
-def _none_if_blank(value: object) -> object:
-    return None if isinstance(value, str) and not value.strip() else value
 
 
 class Evaluation(BaseModel):
@@ -106,7 +85,7 @@ class Evaluation(BaseModel):
     follow_up_needed: bool
     #: that question, or null
     follow_up_question: Annotated[
-        Annotated[str, Field(max_length=5_000)] | None, BeforeValidator(_none_if_blank)
+        Annotated[str, Field(max_length=5_000)] | None, BeforeValidator(none_if_blank)
     ]
 
     @model_validator(mode="after")
@@ -121,6 +100,11 @@ class EvaluationAnswer(Evaluation):
 
     #: true if no model was asked: the answer is made up, for trying things out
     simulated: bool
+
+
+def said(asked: EvaluationInput) -> dict[str, Any]:
+    """The question as its row keeps it."""
+    return asked.model_dump()
 
 
 def flight_key(
@@ -149,14 +133,53 @@ def _route(provider: str, model: str) -> str:
     return hash_text(provider, model, PROMPT_VERSION)
 
 
+def place(asked: EvaluationInput) -> str:
+    """Where in the session it stands."""
+    return str(asked.question_number)
+
+
+def business_key(asked: EvaluationInput) -> str:
+    """The question's number and the answer."""
+    return f"{asked.question_number}.{sha256(asked.answer.encode()).hexdigest()[:32]}"
+
+
+def texts(asked: EvaluationInput) -> tuple[str, ...]:
+    """What reaches the prompt of it."""
+    return asked.question, asked.answer, asked.resume_context
+
+
+def filled(asked: EvaluationInput, _files: StageFiles) -> EvaluationInput:
+    """As it is: no file belongs to it."""
+    return asked
+
+
+def known(_asked: EvaluationInput) -> dict[str, Any] | None:
+    """The answer that needs no model: there is none."""
+    return None
+
+
+def nothing_said(asked: EvaluationInput) -> bool:
+    """Whether there is no answer."""
+    return is_blank(asked.answer)
+
+
 def messages(asked: EvaluationInput) -> tuple[Message, ...]:
     """The prompt. JSON keeps the texts apart: no answer can close its own quotation."""
-    material = {"question": asked.question, "answer": asked.answer}
+    given = {"question": asked.question, "answer": asked.answer}
     if asked.resume_context:
-        material["resume_context"] = asked.resume_context
-    return (
-        Message("system", INSTRUCTIONS),
-        Message("user", json.dumps(material, ensure_ascii=False)),
+        given["resume_context"] = asked.resume_context
+    return material(INSTRUCTIONS, given)
+
+
+def prompt(asked: EvaluationInput) -> Prompt:
+    """The messages, and the same by name for a workflow."""
+    return Prompt(
+        messages(asked),
+        {
+            "AGENT_USER_INPUT": asked.answer,
+            "question": asked.question,
+            "resume_context": asked.resume_context,
+        },
     )
 
 
@@ -166,12 +189,9 @@ def shortened(asked: EvaluationInput, most: int, marker: str) -> EvaluationInput
 
     :param marker: stands where a text was cut.
     """
-    texts, left = {}, most
-    for name, share in (("question", most // 2), ("answer", most), ("resume_context", most)):
-        text = getattr(asked, name)
-        texts[name] = shorten(text, min(left, share), marker)
-        left -= min(left, share, tokens(text))
-    return asked.model_copy(update=texts)
+    shares = {"question": most // 2, "answer": most, "resume_context": most}
+    given = {name: getattr(asked, name) for name in shares}
+    return asked.model_copy(update=share_out(given, shares, most, marker))
 
 
 def read_answer(answer: ModelAnswer) -> dict[str, Any]:

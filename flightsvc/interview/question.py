@@ -17,7 +17,8 @@ class Question:
     """What is asked, whoever answers.
 
     :param stage: the kind of question.
-    :param place: where in the tenant's sessions it stands; an older answer from there may serve.
+    :param place: where in the tenant's sessions it stands: tenant, stage, session and what was
+        asked there; an older answer from there may serve.
     :param ask: asks a model once.
     :param shorter: the same with its input cut to so many tokens, marked by the second argument;
         None if it is no longer than that.

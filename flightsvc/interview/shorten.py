@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 #: characters of an English token; of a Chinese one there is about one
 ASCII_A_TOKEN = 4
 
@@ -26,3 +28,19 @@ def shorten(text: str, most: int, marker: str) -> str:
             break
         end += 1
     return f"{text[:end].rstrip()} {marker}".lstrip()
+
+
+def share_out(
+    given: Mapping[str, str], shares: Mapping[str, int], most: int, marker: str
+) -> dict[str, str]:
+    """Texts cut to about ``most`` tokens all together.
+
+    :param given: the texts by name; the first ones are served first.
+    :param shares: the most that one text may have of it, in tokens.
+    """
+    texts, left = {}, most
+    for name, text in given.items():
+        allowed = min(left, shares[name])
+        texts[name] = shorten(text, allowed, marker)
+        left -= min(allowed, tokens(text))
+    return texts

@@ -20,6 +20,10 @@ TEMPLATES: Mapping[tuple[str, str], Mapping[str, str]] = {
         "en": "There is no answer to judge yet. Please answer the question in a few sentences.",
         "zh": "还没有可以评价的回答，请用几句话回答这个问题。",
     },
+    ("guide", "follow_up"): {
+        "en": "There is no answer to ask about yet. Please answer the question first.",
+        "zh": "还没有可以追问的回答，请先回答这个问题。",
+    },
     ("guide", "extraction"): {
         "en": "No text was found. Please upload a résumé with text in it.",
         "zh": "没有找到文字内容，请上传包含文字的简历。",

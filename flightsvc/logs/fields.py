@@ -91,6 +91,7 @@ FIELDS: tuple[Field, ...] = (
     Field("count", "integer", (ALERT,), "failures with this code within the window"),
     Field("rate", "number", (ALERT,), "their share of all calls, where the policy asks for one"),
     Field("window_s", "integer", (ALERT,), "the window, in s"),
+    Field("needs_person", "string", (ALERT,), "the stage or provider whose failures need a person"),
     Field("channels", "list", (ALERT,), "where else it is sent"),
     Field(
         "detail",

@@ -27,6 +27,11 @@ CLOSE_S, CLOSE_ADDRESS_S = 1.0, 0.3
 log = logging.getLogger("flightsvc.metrics")
 
 
+def clean_prefix(prefix: str) -> str:
+    """A prefix as it is sent: clean parts, joined by dots, none at either end."""
+    return ".".join(clean(part) for part in prefix[:PREFIX_LENGTH].split(".") if part)
+
+
 class Metrics:
     """The metrics of one process.
 
@@ -55,8 +60,7 @@ class Metrics:
         worker: str = "",
     ) -> None:
         self._address = (host, port)
-        parts = [clean(part) for part in prefix[:PREFIX_LENGTH].split(".") if part]
-        self._prefix = ".".join(parts)
+        self._prefix = clean_prefix(prefix)
         self._flush_s = flush_ms / 1000
         self._worker = clean(worker) if worker else ""
         self._families: dict[Metric, Family] = {}
@@ -82,6 +86,7 @@ class Metrics:
             worker=worker,
         )
         metrics.know("model", "simulated", settings.openai_model)
+        metrics.know("model", *(stage.flow_id for stage in settings.stages.values()))
         return metrics
 
     def know(self, label: str, *values: str) -> None:
@@ -180,6 +185,12 @@ class Metrics:
                 if value is not None:
                     values[series.name] = value
         return values
+
+    def total(self, metric: Metric) -> int:
+        """A counter since the process began, over all its labels."""
+        family = self._families.get(metric)
+        series = family.series.values() if family is not None else ()
+        return sum(each.total for each in series if isinstance(each, Counter))
 
     def _run(self, stop: Event, pid: int) -> None:
         host, port = self._address

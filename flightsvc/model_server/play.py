@@ -29,7 +29,7 @@ def play(
     if behave.never_answer:
         stay_silent()
     gevent.sleep(behave.latency_ms / 1000)
-    streams = call.stream and behave.status == 200 and behave.body is None
+    streams = _streams(call, behave)
     if behave.gate is not None and not (streams and behave.gate_after_chunks):
         wait_at_gate(behave.gate)
     kept = keep_alive and behave.keep_alive
@@ -42,6 +42,12 @@ def play(
         pass
     if not kept:
         raise EndOfConnection
+
+
+def _streams(call: Call, behave: Behave) -> bool:
+    """Whether the answer is a stream; a refusal is none, but for a workflow's with a code."""
+    refused = behave.code is not None and call.kind != "workflow"
+    return call.stream and behave.status == 200 and behave.body is None and not refused
 
 
 def _plain(conn: Connection, call: Call, behave: Behave, *, keep_alive: bool) -> None:
@@ -89,6 +95,9 @@ def _events(call: Call, behave: Behave) -> Iterator[bytes]:
         yield from (wire.event(each, behave) for each in behave.events)
         if behave.done:
             yield wire.event("[DONE]", behave)
+        return
+    if call.kind == "workflow":
+        yield from wire.workflow_frames(call, behave)
         return
     yield wire.delta_event(call, behave, {"role": "assistant", "content": ""}, None)
     for delta in wire.deltas(call, behave):

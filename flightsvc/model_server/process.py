@@ -57,6 +57,11 @@ class ModelServerProcess:
         return f"{self.url}/v1"
 
     @property
+    def xingchen_url(self) -> str:
+        """What the XingChen provider is given as its base URL."""
+        return self.url
+
+    @property
     def pid(self) -> int:
         """The server's process id."""
         return self._running().pid

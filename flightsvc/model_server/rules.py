@@ -27,13 +27,15 @@ class _Strict(BaseModel):
 class Match(_Strict):
     """Which calls a rule is for; what is not given fits every call."""
 
-    #: the model asked for
+    #: `chat` (OpenAI), `workflow` (XingChen) or `upload`, of a file for a workflow
+    kind: Literal["chat", "workflow", "upload"] | None = None
+    #: the model asked for; of a workflow its flow id
     model: str | None = None
-    #: a part of the newest user message
+    #: a part of the newest user message; of a workflow of `AGENT_USER_INPUT`
     last_user_contains: str | None = None
     #: a part of the request's body
     body_contains: str | None = None
-    #: the bearer token
+    #: the bearer token; XingChen's is `KEY:SECRET`
     bearer: str | None = None
     #: whether a stream is asked for
     stream: bool | None = None
@@ -47,14 +49,21 @@ class Behave(_Strict):
     """How a call is answered. Times are in ms, sizes in bytes unless named otherwise."""
 
     # What is said
-    #: `evaluation`: a valid judgement made from the request; `echo`: the newest user message;
-    #: `text`: the field of that name
-    answer: Literal["evaluation", "echo", "text"] = "evaluation"
+    #: `stage`: a valid answer made from the request, for the stage that it looks like; a stage's
+    #: name: one for that stage; `echo`: the newest user message; `text`: the field of that name
+    answer: Literal[
+        "stage", "evaluation", "follow_up", "extraction", "demeanor", "echo", "text"
+    ] = "stage"
     text: str | None = None
     #: sent instead of an answer, also with status 200; a string as it is, the rest as JSON
     body: str | dict[str, Any] | list[Any] | None = None
+    #: a number that says that the call failed, as XingChen has it: in the body of a plain answer,
+    #: in the one frame of a workflow's stream
+    code: int | None = None
     #: why the answer ended; null: the field is null
     finish_reason: str | None = "stop"
+    #: what a workflow waits for, beside the `finish_reason` `interrupt`
+    event_data: dict[str, Any] | None = None
     #: JSON with \\u escapes instead of UTF-8
     ascii: bool = False
 
@@ -117,6 +126,8 @@ class Behave(_Strict):
     stream_error: dict[str, Any] | None = None
     #: whether `[DONE]` ends it
     done: bool = True
+    #: the same of a workflow's stream, which has none
+    workflow_done: bool = False
     line_end: Literal["lf", "crlf", "cr"] = "lf"
     #: whether a space follows `data:`
     data_space: bool = True
@@ -131,6 +142,8 @@ class Behave(_Strict):
             raise ValueError("body and text exclude each other")
         if self.body is not None and self.events is not None:
             raise ValueError("body and events exclude each other")
+        if self.body is not None and self.code is not None:
+            raise ValueError("body and code exclude each other")
         if self.declared_length is not None and self.framing not in (None, "length"):
             raise ValueError('declared_length needs framing "length"')
         return self

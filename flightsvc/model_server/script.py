@@ -3,42 +3,58 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from flightsvc.model_server.http import Request
 from flightsvc.model_server.rules import Behave, Match, Script
 from flightsvc.providers.base import Message
 
+Kind = Literal["chat", "workflow", "upload"]
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request for a chat completion.
+    """One request to the model.
 
-    :param document: the request's body, a JSON object.
+    :param document: the request's body, a JSON object; empty for an upload.
     :param body: the same as it came.
     :param bearer: the token it came with.
+    :param kind: what it asks for.
     """
 
     document: dict[str, Any]
     body: bytes
     bearer: str
+    kind: Kind = "chat"
 
     @classmethod
-    def of(cls, request: Request, document: dict[str, Any]) -> Call:
+    def of(cls, request: Request, document: dict[str, Any], kind: Kind = "chat") -> Call:
         """A call from its request; ``document`` is the parsed body."""
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        return cls(document, request.body, token.strip() if kind.lower() == "bearer" else "")
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        bearer = token.strip() if scheme.lower() == "bearer" else ""
+        return cls(document, request.body, bearer, kind)
 
     @property
     def key(self) -> str:
-        """SHA-256 of the body, hex: equal calls have equal keys."""
-        return hashlib.sha256(self.body).hexdigest()
+        """SHA-256 of the body, hex: equal calls have equal keys. A workflow's ``chat_id`` is left
+        out: each call has another one."""
+        if self.kind != "workflow":
+            return hashlib.sha256(self.body).hexdigest()
+        rest = {name: value for name, value in self.document.items() if name != "chat_id"}
+        return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
     @property
     def model(self) -> str:
-        """The model that is asked for."""
-        return str(self.document.get("model", ""))
+        """The model that is asked for, or the workflow."""
+        return str(self.document.get("flow_id" if self.kind == "workflow" else "model", ""))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What a workflow is given."""
+        given = self.document.get("parameters")
+        return given if isinstance(given, dict) else {}
 
     @property
     def stream(self) -> bool:
@@ -47,7 +63,9 @@ class Call:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The prompt; of messages in parts, the texts."""
+        """The prompt; of messages in parts, the texts. A workflow's parameters are one message."""
+        if self.kind == "workflow":
+            return (Message("user", json.dumps(_material(self.parameters), ensure_ascii=False)),)
         given = self.document.get("messages")
         return tuple(
             Message(each.get("role", "user"), _text(each.get("content")))
@@ -57,7 +75,9 @@ class Call:
 
     @property
     def last_user_text(self) -> str:
-        """The newest user message."""
+        """The newest user message, or what the user says to a workflow."""
+        if self.kind == "workflow":
+            return str(self.parameters.get("AGENT_USER_INPUT", ""))
         return next((each.content for each in reversed(self.messages) if each.role == "user"), "")
 
 
@@ -84,12 +104,19 @@ class ScriptRunner:
 
 def _fits(match: Match, call: Call) -> bool:
     return (
-        (match.model is None or match.model == call.model)
+        (match.kind is None or match.kind == call.kind)
+        and (match.model is None or match.model == call.model)
         and (match.stream is None or match.stream == call.stream)
         and (match.bearer is None or match.bearer == call.bearer)
         and (match.last_user_contains is None or match.last_user_contains in call.last_user_text)
         and (match.body_contains is None or match.body_contains.encode() in call.body)
     )
+
+
+def _material(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters under the names that a prompt has for them."""
+    names = {"AGENT_USER_INPUT": "answer", "resume_context": "resume"}
+    return {names.get(name, name): value for name, value in parameters.items()}
 
 
 def _text(content: object) -> str:

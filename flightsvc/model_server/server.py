@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import gevent
 from gevent import Greenlet
@@ -15,7 +16,7 @@ from gevent.socket import socket as GeventSocket  # noqa: N812
 from gevent.socket import wait_read
 
 from flightsvc.errors import SettingsError
-from flightsvc.model_server import wire
+from flightsvc.model_server import wire, workflow
 from flightsvc.model_server.http import (
     BadRequest,
     ClientGone,
@@ -50,6 +51,8 @@ class ModelServer:
         self._server = StreamServer(address, self._serve, spawn=self._pool, backlog=1024)
         self._routes: dict[tuple[str, str], Handler] = {
             ("POST", "/v1/chat/completions"): self._complete,
+            ("POST", "/workflow/v1/chat/completions"): self._run_workflow,
+            ("POST", "/workflow/v1/upload_file"): self._upload,
             ("GET", "/v1/models"): self._models,
             ("GET", "/_stats"): self._show_stats,
             ("PUT", "/_script"): self._set_script,
@@ -93,7 +96,7 @@ class ModelServer:
 
     def _handle(self, conn: Connection, request: Request) -> None:
         path = request.path.partition("?")[0]
-        conn.control = conn.control or not path.startswith("/v1/")
+        conn.control = conn.control or not path.startswith(("/v1/", "/workflow/"))
         handler = self._routes.get((request.method, path))
         if handler is None and request.method == "POST" and path.startswith("/_gates/"):
             handler = self._open_gate
@@ -105,21 +108,45 @@ class ModelServer:
         _reply(conn, status, wire.error_body(status, "no such thing here"), request.keep_alive)
 
     def _complete(self, conn: Connection, request: Request) -> None:
-        stats = self._stats
+        document = _object(request.body)
+        if document is None or not isinstance(document.get("messages"), list):
+            error = wire.error_body(400, "the body must be a JSON object with messages")
+            self._refuse(conn, request, 400, error)
+            return
+        self._play(conn, request, Call.of(request, document))
+
+    def _run_workflow(self, conn: Connection, request: Request) -> None:
+        document = _object(request.body)
+        fault = "a JSON object" if document is None else workflow.fault(document)
+        if document is None or fault:
+            self._refuse(conn, request, 200, {"code": 460, "message": f"the body needs {fault}"})
+            return
+        self._play(conn, request, Call.of(request, document, "workflow"))
+
+    def _upload(self, conn: Connection, request: Request) -> None:
+        name, content = workflow.file_of(request)
+        if content is None:
+            error = {"code": 460, "message": "the body must be a form with a file"}
+            self._refuse(conn, request, 200, error)
+            return
+        call = Call({"name": name}, content, Call.of(request, {}).bearer, "upload")
+        self._play(conn, request, call)
+
+    def _refuse(self, conn: Connection, request: Request, status: int, body: object) -> None:
+        self._note_use(conn)
+        _reply(conn, status, body, request.keep_alive)
+
+    def _note_use(self, conn: Connection) -> None:
         if not conn.used:
             conn.used = True
-            stats.connections += 1
-        try:
-            document = json.loads(request.body)
-        except (ValueError, RecursionError):
-            document = None
-        if not isinstance(document, dict) or not isinstance(document.get("messages"), list):
-            error = wire.error_body(400, "the body must be a JSON object with messages")
-            _reply(conn, 400, error, request.keep_alive)
-            return
-        call = Call.of(request, document)
+            self._stats.connections += 1
+
+    def _play(self, conn: Connection, request: Request, call: Call) -> None:
+        """Answer a call as the script says, and count it."""
+        self._note_use(conn)
         rule, behave = self._runner.choose(call)
-        with stats.call(call.key, rule), _told_when_client_leaves(conn):
+        counted = self._stats.call(call.key, rule, upload=call.kind == "upload")
+        with counted, _told_when_client_leaves(conn):
             play(conn, call, behave, self._wait_at_gate, keep_alive=request.keep_alive)
         if behave.close_after_ms is not None:
             gevent.sleep(behave.close_after_ms / 1000)
@@ -158,6 +185,15 @@ class ModelServer:
 
     def _wait_at_gate(self, name: str) -> None:
         self._gate(name).wait()
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    """The JSON object in a body; None if it is none."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
 
 
 def _reply(conn: Connection, status: int, body: object, keep_alive: bool) -> None:

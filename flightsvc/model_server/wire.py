@@ -1,4 +1,4 @@
-"""OpenAI's wire format: the bodies of answers, errors and stream events."""
+"""The bodies of answers, errors and stream events; OpenAI's wire format."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from flightsvc.model_server import workflow
 from flightsvc.model_server.rules import Behave
 from flightsvc.model_server.script import Call
-from flightsvc.providers.simulated import seed
-from flightsvc.providers.sketches import evaluation_sketch
+from flightsvc.model_server.stages import stage_of
+from flightsvc.providers.simulated import SKETCHES, seed
 
 MODELS = ("test-model",)
 
@@ -25,7 +26,8 @@ def answer_text(call: Call, behave: Behave) -> str:
         return behave.text or ""
     if behave.answer == "echo":
         return call.last_user_text
-    return evaluation_sketch(call.messages, seed(call.messages))
+    stage = stage_of(call) if behave.answer == "stage" else behave.answer
+    return SKETCHES[stage](call.messages, seed(call.messages))
 
 
 def plain_body(call: Call, behave: Behave) -> Iterator[bytes]:
@@ -59,6 +61,19 @@ def delta_event(call: Call, behave: Behave, delta: dict[str, Any], reason: str |
     return event({**_head(call, "chat.completion.chunk"), "choices": [choice]}, behave)
 
 
+def workflow_frames(call: Call, behave: Behave) -> Iterator[bytes]:
+    """The events of a workflow's stream: the first empty (number 0), one a delta, the end."""
+    texts = deltas(call, behave)
+    for number, frame in enumerate(workflow.frames(call, texts, behave, _usage(call, behave))):
+        error = behave.stream_error if behave.cut_after_chunks is None else None
+        if number > len(texts) and error is not None:
+            yield event(error, behave)
+            return
+        yield event(frame, behave)
+    if behave.workflow_done:
+        yield event("[DONE]", behave)
+
+
 def usage_event(call: Call, behave: Behave) -> bytes:
     """The event with the token counts, for a client that asked for it."""
     body = {**_head(call, "chat.completion.chunk"), "choices": [], "usage": _usage(call, behave)}
@@ -78,8 +93,16 @@ def _plain_json(call: Call, behave: Behave) -> bytes:
     if isinstance(behave.body, str):
         return behave.body.encode("utf-8", "surrogatepass")
     document: Any = behave.body
-    if document is None and behave.status >= 300:
-        document = error_body(behave.status, f"scripted HTTP {behave.status}")
+    if document is None and behave.code is not None:
+        document = workflow.failure(call, behave.code)
+    elif document is None and behave.status >= 300:
+        reason = f"scripted HTTP {behave.status}"
+        is_chat = call.kind == "chat"
+        document = error_body(behave.status, reason) if is_chat else {"message": reason}
+    elif document is None and call.kind == "upload":
+        document = workflow.uploaded(call)
+    elif document is None and call.kind == "workflow":
+        document = workflow.reply(call, answer_text(call, behave), behave, _usage(call, behave))
     if document is None:
         choice = {
             "index": 0,

@@ -6,17 +6,19 @@ from collections.abc import Callable, Mapping
 
 from flightsvc.errors import SettingsError
 from flightsvc.metrics import Metrics
-from flightsvc.providers.base import Message, ModelAnswer, ModelRequest, Provider
+from flightsvc.providers.base import Message, ModelAnswer, ModelFile, ModelRequest, Provider
 from flightsvc.providers.chat import ChatEnd, ChatProvider, ChatRequest
 from flightsvc.providers.models import Models, make_models
 from flightsvc.providers.openai import OpenAIProvider
 from flightsvc.providers.simulated import SimulatedProvider
+from flightsvc.providers.xingchen import XingChen
 from flightsvc.settings import Settings
 
 #: Every provider, by its name in the settings.
 PROVIDERS: Mapping[str, Callable[[Settings, Metrics], Provider]] = {
     "openai": OpenAIProvider,
     "simulated": SimulatedProvider,
+    "xingchen": XingChen,
 }
 
 
@@ -37,6 +39,7 @@ __all__ = [
     "ChatRequest",
     "Message",
     "ModelAnswer",
+    "ModelFile",
     "ModelRequest",
     "Models",
     "Provider",

@@ -29,6 +29,19 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A file that a question is about. Its content stays out of ``repr``.
+
+    :param name: as a model may see it; never what its sender called it.
+    :param mime: its type, by content.
+    """
+
+    name: str
+    mime: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
     """What is asked of a model.
 
@@ -40,6 +53,10 @@ class ModelRequest:
         None: the whole time. A model that does not stream sends its first byte when it has
         thought to the end, so a shorter limit is for streams.
     :param trace_headers: ``traceparent`` and ``tracestate`` to send along, by name.
+    :param parameters: the prompt by name, for workflows that have instructions of their own.
+    :param file: what the question is about; a model that cannot look at it has its text in the
+        messages.
+    :param user: tells users apart for the model's owner; shows nothing of who it is.
     """
 
     messages: tuple[Message, ...]
@@ -48,6 +65,9 @@ class ModelRequest:
     between_bytes_s: float = 30.0
     first_byte_s: float | None = None
     trace_headers: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
+    file: ModelFile | None = None
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +91,7 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """The provider, for metrics, breakers and keys: ``openai``, ``simulated``."""
+        """The provider, for metrics, breakers and keys: ``openai``, ``simulated``, ``xingchen``."""
 
     @property
     def model(self) -> str:

@@ -47,10 +47,18 @@ _REJECTED_WORDS = (
     "billing",
 )
 
-_HINTS = {
-    401: "check openai_api_key",
-    403: "check openai_api_key and what it may use",
-    404: "check openai_base_url and openai_model",
+#: HTTP status → what to look at, by provider
+_HINTS: Mapping[str, Mapping[int, str]] = {
+    "openai": {
+        401: "check openai_api_key",
+        403: "check openai_api_key and what it may use",
+        404: "check openai_base_url and openai_model",
+    },
+    "xingchen": {
+        401: "check xingchen_api_key and xingchen_api_secret",
+        403: "check xingchen_api_key and what its app may use",
+        404: "check xingchen_base_url",
+    },
 }
 
 
@@ -75,12 +83,16 @@ def retry_after_s(value: str | None, now: float | None = None) -> float | None:
 
 
 def status_failure(
-    status: int, headers: Mapping[str, str], upstream_code: str | None
+    status: int,
+    headers: Mapping[str, str],
+    upstream_code: str | None,
+    provider: str = "openai",
 ) -> ProviderError:
     """The error for an HTTP status that is not 2xx.
 
     :param headers: the answer's headers; names in any case, if the mapping looks them up so.
     :param upstream_code: the code in the answer's body, from :func:`error_code`.
+    :param provider: whose settings the message names.
     """
     given: dict[str, Any] = {
         "upstream_status": status,
@@ -94,12 +106,13 @@ def status_failure(
     if status >= 500:
         return ProviderUnavailable(f"The model answered HTTP {status}.", **given)
     if status >= 400:
-        hint = f"; {_HINTS[status]}" if status in _HINTS else ""
+        hints = _HINTS.get(provider, {})
+        hint = f"; {hints[status]}" if status in hints else ""
         return ProviderRejected(f"The model refused the request (HTTP {status}){hint}.", **given)
     if status >= 300:
         return ProviderRejected(
             f"The model's address redirects (HTTP {status}), which is not followed; "
-            "set openai_base_url to the address that answers itself.",
+            f"set {provider}_base_url to the address that answers itself.",
             **given,
         )
     return ProviderUnreachable(f"The model's address answered HTTP {status}.", **given)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flightsvc.errors import SettingsError
 from flightsvc.metrics import Metrics
 from flightsvc.providers.base import Provider
 from flightsvc.providers.openai import OpenAIProvider
 from flightsvc.providers.simulated import SimulatedProvider
+from flightsvc.providers.xingchen import XingChen
 from flightsvc.settings import Settings
 
 
@@ -18,6 +19,7 @@ class Models:
     """What a worker may ask.
 
     :param primary: is asked.
+    :param by_stage: is asked instead of it by these stages.
     :param smaller: stands in where the checklist says so; None: there is none.
     :param former: is asked by a stage that is rolled back; None: the smaller one.
     """
@@ -25,10 +27,12 @@ class Models:
     primary: Provider
     smaller: Provider | None = None
     former: Provider | None = None
+    by_stage: Mapping[str, Provider] = field(default_factory=dict)
 
-    def for_stage(self, *, rolled_back: bool) -> Provider:
+    def for_stage(self, stage: str = "", *, rolled_back: bool = False) -> Provider:
         """Whom a stage asks first."""
-        return (rolled_back and (self.former or self.smaller)) or self.primary
+        usual = self.by_stage.get(stage, self.primary)
+        return (rolled_back and (self.former or self.smaller)) or usual
 
     def close(self) -> None:
         """Give back what they hold."""
@@ -56,9 +60,16 @@ def _simulated(settings: Settings, metrics: Metrics) -> Models:
     return Models(named("simulated"), named("simulated-small"), named("simulated-former"))
 
 
+def _xingchen(settings: Settings, metrics: Metrics) -> Models:
+    all_flows = XingChen(settings, metrics)
+    by_stage = {stage: all_flows.of_stage(stage) for stage in settings.stages}
+    return Models(all_flows, by_stage=by_stage)
+
+
 _MODELS: Mapping[str, Callable[[Settings, Metrics], Models]] = {
     "openai": _openai,
     "simulated": _simulated,
+    "xingchen": _xingchen,
 }
 
 

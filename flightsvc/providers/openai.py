@@ -5,28 +5,29 @@ Asked with a prompt of ours, for a whole answer; ``openai_stream.py`` passes on 
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import urllib3
-
-from flightsvc.errors import AnswerCut, AnswerInvalid, SettingsError
+from flightsvc.errors import AnswerInvalid, SettingsError
 from flightsvc.metrics import Metrics
-from flightsvc.providers.base import ModelAnswer, ModelRequest, measured
+from flightsvc.providers.answers import check_end, checked_text, first_choice, usage
+from flightsvc.providers.base import ModelAnswer, ModelFile, ModelRequest, measured
 from flightsvc.providers.chat import ChatEnd, ChatRequest, OnChunk
 from flightsvc.providers.failures import body_failure, error_code, parse_json, status_failure
 from flightsvc.providers.openai_stream import read_models, stream_chat
-from flightsvc.providers.transport import Transport, at_most, read_body, read_error_body
+from flightsvc.providers.transport import (
+    Transport,
+    at_most,
+    checked_base_url,
+    read_body,
+    read_error_body,
+)
 from flightsvc.settings import Settings
 
 PATH = "/chat/completions"
-
-#: What models say when an answer is whole; every other reason means that it is not.
-WHOLE = {"stop", "eos", "eos_token", "end_turn", "stop_sequence"}
-TRUNCATED = {"length", "max_tokens", "model_length"}
-FILTERED = {"content_filter", "sensitive", "safety"}
 
 _HEADER_VALUE = re.compile(r"[!-~]*")
 _LONGEST_MODEL_NAME = 200
@@ -50,7 +51,7 @@ class OpenAIProvider:
         self.model = settings.openai_model
         self._metrics = metrics
         self._transport = Transport(
-            _checked_base_url(settings.openai_base_url),
+            checked_base_url("openai_base_url", settings.openai_base_url, "https://api.example.com/v1"),
             _headers(settings.openai_api_key.get_secret_value()),
             connect_s=settings.openai_connect_timeout_ms / 1000,
             connections=sum(stage.concurrency for stage in settings.stages.values()),
@@ -103,7 +104,7 @@ def read_answer(body: bytes, asked_model: str) -> ModelAnswer:
     failure = body_failure(document)
     if failure is not None:
         raise failure
-    choice = _first_choice(document)
+    choice = first_choice(document)
     failure = body_failure({"error": choice.get("error")})
     if failure is not None:
         raise failure
@@ -111,63 +112,23 @@ def read_answer(body: bytes, asked_model: str) -> ModelAnswer:
     model = document.get("model")
     if not isinstance(model, str) or not 0 < len(model) <= _LONGEST_MODEL_NAME:
         model = asked_model
-    return ModelAnswer(text, model, simulated=False, usage=_usage(document.get("usage")))
-
-
-def _first_choice(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    choices = document.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
-        raise AnswerInvalid("The model's answer has no choices.")
-    choice: Mapping[str, Any] = choices[0]
-    return choice
+    return ModelAnswer(text, model, simulated=False, usage=usage(document.get("usage")))
 
 
 def _whole_text(choice: Mapping[str, Any]) -> str:
     """The text of a choice that ended as it should."""
-    reason = choice.get("finish_reason")
-    reason = reason.lower() if isinstance(reason, str) else ""
     message = choice.get("message")
     message = message if isinstance(message, Mapping) else {}
-    if reason in FILTERED or message.get("refusal"):
-        raise _final("The model withheld its answer.", "AI_CONTENT_FILTERED")
-    if reason in TRUNCATED:
-        raise _final("The model's answer was cut at its longest length.", "AI_ANSWER_TRUNCATED")
-    if reason not in WHOLE:
-        raise AnswerCut("The model did not say that it finished.")
-    text = message.get("content")
-    if text is None or (isinstance(text, str) and not text.strip()):
-        raise AnswerInvalid("The model's answer is empty.", code="AI_ANSWER_EMPTY")
-    if not isinstance(text, str) or not _is_unicode(text):
-        raise AnswerInvalid("The model's answer is not text.")
-    return text
-
-
-def _final(message: str, code: str) -> AnswerInvalid:
-    """An invalid answer that the same question would only get again."""
-    error = AnswerInvalid(message, code=code)
-    error.retryable = False
-    return error
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether the text can be written as UTF-8; JSON can smuggle in half of a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _usage(given: object) -> dict[str, int] | None:
-    """The token counts of an answer, if it has them."""
-    if not isinstance(given, Mapping):
-        return None
-    kinds = ("prompt_tokens", "completion_tokens", "total_tokens")
-    return {kind: given[kind] for kind in kinds if type(given.get(kind)) is int} or None
+    check_end(choice.get("finish_reason"), refusal=message.get("refusal"))
+    return checked_text(message.get("content"))
 
 
 def _request_body(model: str, request: ModelRequest) -> bytes:
-    messages = [{"role": each.role, "content": each.content} for each in request.messages]
+    messages: list[dict[str, Any]] = [
+        {"role": each.role, "content": each.content} for each in request.messages
+    ]
+    if request.file is not None and request.file.mime.startswith("image/"):
+        _show(messages, request.file)
     body: dict[str, Any] = {"model": model, "messages": messages}
     # OpenAI refuses this format unless a message says "JSON".
     if request.json_answer and any("json" in each.content.lower() for each in request.messages):
@@ -175,18 +136,15 @@ def _request_body(model: str, request: ModelRequest) -> bytes:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def _checked_base_url(base_url: str) -> str:
-    """The base URL without a slash at its end."""
-    try:
-        url = urllib3.util.parse_url(base_url)
-    except urllib3.exceptions.LocationParseError:
-        url = urllib3.util.parse_url("")
-    if url.scheme not in ("http", "https") or not url.host or url.auth or url.query or url.fragment:
-        raise SettingsError(
-            "openai_base_url must be http:// or https://, with a host and without user, "
-            "query or fragment, such as https://api.example.com/v1."
-        )
-    return url.url.rstrip("/")
+def _show(messages: list[dict[str, Any]], file: ModelFile) -> None:
+    """Put an image behind the newest text of the user; the text of other files is in there."""
+    url = f"data:{file.mime};base64,{base64.b64encode(file.data).decode()}"
+    image = {"type": "image_url", "image_url": {"url": url}}
+    for message in reversed(messages):
+        if message["role"] == "user":
+            message["content"] = [{"type": "text", "text": message["content"]}, image]
+            return
+    messages.append({"role": "user", "content": [image]})
 
 
 def _headers(key: str) -> dict[str, str]:

@@ -13,10 +13,11 @@ import gevent
 
 from flightsvc.errors import ProviderTimeout
 from flightsvc.metrics import Metrics
-from flightsvc.providers.base import Message, ModelAnswer, ModelRequest, measured
+from flightsvc.providers.base import Message, ModelAnswer, ModelFile, ModelRequest, measured
 from flightsvc.providers.chat import ChatEnd, ChatRequest, OnChunk
+from flightsvc.providers.file_sketches import demeanor_sketch, extraction_sketch
 from flightsvc.providers.simulated_chat import chat_chunks
-from flightsvc.providers.sketches import evaluation_sketch, plain_sketch
+from flightsvc.providers.sketches import evaluation_sketch, follow_up_sketch, plain_sketch
 from flightsvc.settings import Settings
 
 #: The prompt and a seed made from it → the text that the model would say.
@@ -25,6 +26,9 @@ Sketch = Callable[[tuple[Message, ...], int], str]
 #: What is made up for each stage; a stage that is not listed gets :func:`plain_sketch`.
 SKETCHES: Mapping[str, Sketch] = {
     "evaluation": evaluation_sketch,
+    "follow_up": follow_up_sketch,
+    "extraction": extraction_sketch,
+    "demeanor": demeanor_sketch,
 }
 
 
@@ -79,12 +83,12 @@ class SimulatedProvider:
 def simulated_text(request: ModelRequest) -> str:
     """What the simulated model says to a request."""
     sketch = SKETCHES.get(request.stage, plain_sketch)
-    return sketch(request.messages, seed(request.messages))
+    return sketch(request.messages, seed(request.messages, request.file))
 
 
-def seed(messages: tuple[Message, ...]) -> int:
+def seed(messages: tuple[Message, ...], file: ModelFile | None = None) -> int:
     """A number that stands for the whole prompt, the same in every process."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(b"" if file is None else file.data)
     for message in messages:
         for part in (message.role, message.content):
             data = part.encode("utf-8", "replace")

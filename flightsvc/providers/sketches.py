@@ -50,6 +50,24 @@ def evaluation_sketch(messages: tuple[Message, ...], seed: int) -> str:
     )
 
 
+def follow_up_sketch(messages: tuple[Message, ...], seed: int) -> str:
+    """Whether one more question makes sense, and which, as the JSON text that the stage expects."""
+    question, answer = question_and_answer(messages)
+    judged = json.loads(evaluation_sketch(messages, seed))
+    asked, needed = judged["follow_up_question"], judged["follow_up_needed"]
+    missing = [term for term in key_terms(question) if not mentions(answer, term)]
+    if is_chinese(answer):
+        about = f"没有谈到「{missing[0]}」" if missing else "没有举出具体的例子"
+        reason = f"{LABEL_ZH}回答{about}。" if needed else f"{LABEL_ZH}继续追问不会得到更多信息。"
+    else:
+        about = f"says nothing about “{missing[0]}”" if missing else "gives no concrete example"
+        reason = f"The answer {about}." if needed else "One more question would show nothing new."
+        reason = f"{LABEL} {reason}"
+    return json.dumps(
+        {"needed": needed, "question": asked, "reason": reason}, ensure_ascii=False
+    )
+
+
 def question_and_answer(messages: tuple[Message, ...]) -> tuple[str, str]:
     """The question and the candidate's answer inside a prompt.
 
@@ -62,7 +80,8 @@ def question_and_answer(messages: tuple[Message, ...]) -> tuple[str, str]:
         material = None
     if not isinstance(material, dict):
         return "", text
-    return str(material.get("question", "")), str(material.get("answer", ""))
+    question = material.get("question", material.get("current_question", ""))
+    return str(question), str(material.get("answer", ""))
 
 
 def last_user_text(messages: tuple[Message, ...]) -> str:

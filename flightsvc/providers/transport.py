@@ -24,7 +24,7 @@ from urllib3.exceptions import (
 )
 from urllib3.exceptions import TimeoutError as HttpTimeoutError
 
-from flightsvc.errors import AnswerInvalid, ProviderTimeout, ProviderUnreachable
+from flightsvc.errors import AnswerInvalid, ProviderTimeout, ProviderUnreachable, SettingsError
 
 #: Largest answer body, in bytes, counted after decompression.
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
@@ -121,6 +121,25 @@ class Transport:
     def close(self) -> None:
         """Close the kept connections; calls that are under way end as they would have."""
         self._pool.close()
+
+
+def checked_base_url(name: str, url: str, example: str) -> str:
+    """An address to make calls to, without a slash at its end.
+
+    :param name: the setting that it comes from.
+    :raises SettingsError: calls cannot be made to it.
+    """
+    try:
+        parts = urllib3.util.parse_url(url)
+    except urllib3.exceptions.LocationParseError:
+        parts = urllib3.util.parse_url("")
+    is_fine = parts.scheme in ("http", "https") and bool(parts.host)
+    if not is_fine or parts.auth or parts.query or parts.fragment:
+        raise SettingsError(
+            f"{name} must be http:// or https://, with a host and without user, query or "
+            f"fragment, such as {example}."
+        )
+    return parts.url.rstrip("/")
 
 
 def read_body(

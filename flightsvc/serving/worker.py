@@ -36,8 +36,12 @@ def post_worker_init(worker: Worker) -> None:
     """Make the app's objects, so that a fault stops the start; take over the stop signals."""
     global _loop
     module = _app_module()
-    if module is not None and "flightsvc" in getattr(worker.wsgi, "extensions", ()):
-        module.open_worker(worker.wsgi)
+    if module is not None:
+        extensions = getattr(worker.wsgi, "extensions", None)
+        if extensions is None:  # middleware around one app or several
+            module.open_worker()
+        elif "flightsvc" in extensions:
+            module.open_worker(worker.wsgi)
     if WorkerLoop.can_serve(worker):
         _loop = WorkerLoop(worker, begin_drain)
         worker.run = _loop.run  # called next

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from flightsvc.settings.alerting import alert_faults
+from flightsvc.settings.database_url import database_url_fault
 from flightsvc.settings.listen import FORMS, parse_listen
+from flightsvc.settings.providers import model_faults
 from flightsvc.settings.redis_url import redis_url_fault
 from flightsvc.settings.stage import STAGE_DEFAULTS, StageSettings
 from flightsvc.settings.wording import nearest
@@ -25,9 +26,12 @@ def contradictions(settings: Settings) -> Iterator[str]:
     yield from _times(settings)
     yield from _stages(settings)
     yield from _redis(settings)
-    yield from _model(settings)
+    yield from model_faults(settings)
     yield from _listening(settings)
+    yield from _tokens(settings)
     yield from _statsd(settings)
+    yield from _files(settings)
+    yield from _database(settings)
     yield from alert_faults(settings)
 
 
@@ -95,11 +99,13 @@ def _stage(at: str, stage: StageSettings, takeover_ms: int) -> Iterator[str]:
             f"more than <{at}.budget_ms> ({budget}), so a retry could never run: raise the budget "
             f"to {timeout + delays}, or lower the timeout, or set the delays to []."
         )
-    if stage.wait_ms and stage.wait_ms < budget + takeover_ms:
+    least = stage.span_ms + takeover_ms
+    if stage.wait_ms and stage.wait_ms < least:
+        lock = f", <{at}.session_lock_wait_ms>" if stage.session_lock else ""
         yield (
-            f"<{at}.wait_ms> ({stage.wait_ms}) is less than <{at}.budget_ms> ({budget}) and "
+            f"<{at}.wait_ms> ({stage.wait_ms}) is less than <{at}.budget_ms> ({budget}){lock} and "
             f"<takeover_detect_ms> ({takeover_ms}) together, so callers would leave before their "
-            f"answer: set it to at least {budget + takeover_ms}, or to 0 to have it worked out."
+            f"answer: set it to at least {least}, or to 0 to have it worked out."
         )
     if stage.l1_ttl_s > stage.result_ttl_s:
         yield (
@@ -122,37 +128,6 @@ def _redis(settings: Settings) -> Iterator[str]:
         yield f"<redis_url> {fault}"
 
 
-def _model(settings: Settings) -> Iterator[str]:
-    if settings.provider == "openai":
-        for name, example in (("openai_base_url", "https://host/v1"), ("openai_model", "a model")):
-            if not getattr(settings, name).strip():
-                yield (
-                    f"<provider> is openai, but <{name}> is empty: set it to {example}, or "
-                    f"<provider> to simulated."
-                )
-    if settings.provider == "simulated" and settings.openai_base_url:
-        yield (
-            "<openai_base_url> is set, but <provider> is simulated, so no model would be asked: "
-            "set <provider> to openai, or remove <openai_base_url>."
-        )
-    if not re.fullmatch(r"[!-~]*", settings.openai_api_key.get_secret_value()):
-        yield "<openai_api_key> holds characters that no HTTP header may hold: write it anew."
-    url = settings.openai_base_url
-    if not url:
-        return
-    try:
-        parts = urlsplit(url)
-        is_fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_fine = False
-    if not is_fine or re.search(r"\s", url):
-        yield "<openai_base_url> must be an http:// or https:// URL, such as https://host/v1."
-    elif "@" in parts.netloc:
-        yield "<openai_base_url> must not name a user: the key goes into <openai_api_key>."
-    elif parts.query or parts.fragment:
-        yield "<openai_base_url> must end with its path, such as /v1: remove what follows it."
-
-
 def _listening(settings: Settings) -> Iterator[str]:
     try:
         addresses = parse_listen(settings.bind)
@@ -166,6 +141,36 @@ def _listening(settings: Settings) -> Iterator[str]:
         )
 
 
+def _tokens(settings: Settings) -> Iterator[str]:
+    both = settings.api_tokens.keys() & settings.operator_tokens.keys()
+    if both:
+        which = f"{len(both)} tokens stand" if len(both) > 1 else "A token stands"
+        yield (
+            f"{which} both in <api_tokens> and in <operator_tokens>, so a tenant could pause "
+            f"modules for all: give operators tokens of their own."
+        )
+
+
 def _statsd(settings: Settings) -> Iterator[str]:
     if settings.statsd_host.count(":") == 1 or "/" in settings.statsd_host:
         yield "<statsd_host> must be a host alone: put the port into <statsd_port>."
+
+
+def _database(settings: Settings) -> Iterator[str]:
+    fault = database_url_fault(settings.database_url) if settings.database_url else ""
+    if fault:
+        yield f"<database_url> {fault}"
+
+
+#: memory for reading a file: what the libraries take, and a pixel's share, both in bytes
+_READER, _PER_PIXEL = 128 * 1024 * 1024, 10
+
+
+def _files(settings: Settings) -> Iterator[str]:
+    needed = math.ceil((_READER + _PER_PIXEL * settings.max_pixels) / 1024 / 1024)
+    if settings.file_parse_memory_mb < needed:
+        yield (
+            f"<file_parse_memory_mb> ({settings.file_parse_memory_mb}) is too little for a picture "
+            f"of <max_pixels> ({settings.max_pixels}): set it to at least {needed}, or allow fewer "
+            f"pixels."
+        )

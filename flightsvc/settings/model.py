@@ -55,7 +55,7 @@ class Settings(BaseModel):
     #: duplicates; `local`: never Redis
     mode: Literal["distributed", "hybrid", "local"] = "hybrid"
     #: which model is asked
-    provider: Literal["simulated", "openai"] = "simulated"
+    provider: Literal["simulated", "openai", "xingchen"] = "simulated"
     #: base of an OpenAI-compatible API, up to and with `/v1`
     openai_base_url: str = Field(default="", repr=False)
     #: key for that API
@@ -64,6 +64,17 @@ class Settings(BaseModel):
     openai_model: str = ""
     #: longest time to connect to the model, in ms
     openai_connect_timeout_ms: int = Field(default=5_000, ge=1)
+    #: address of iFlytek's workflows, without `/workflow/v1`
+    xingchen_base_url: str = Field(default="https://xingchen-api.xf-yun.com", repr=False)
+    #: API key of the app that the workflows are bound to
+    xingchen_api_key: SecretStr = SecretStr("")
+    #: API secret of that app
+    xingchen_api_secret: SecretStr = SecretStr("")
+    #: whether workflows answer in pieces, with the texts of their message nodes too; otherwise
+    #: only the end node speaks
+    xingchen_stream: bool = False
+    #: longest time to connect to the workflows, in ms
+    xingchen_connect_timeout_ms: int = Field(default=5_000, ge=1)
     #: how long the simulated model thinks, in ms
     simulated_latency_ms: int = Field(default=1_000, ge=0)
     #: time between two heartbeats of an owner, in ms
@@ -132,6 +143,31 @@ class Settings(BaseModel):
     gateway_count_tokens: bool = True
     #: folder for files that the service keeps
     data_dir: str = Field(default="data", min_length=1)
+    #: largest PDF, in bytes
+    max_file_bytes: int = Field(default=10 * 1024 * 1024, ge=1_024)
+    #: largest picture, in bytes
+    max_image_bytes: int = Field(default=10 * 1024 * 1024, ge=1_024)
+    #: pages that a PDF may have
+    max_pages: int = Field(default=100, ge=1)
+    #: pixels that a picture may have, width × height
+    max_pixels: int = Field(default=50_000_000, ge=1)
+    #: computing time for reading one file, in s; by the clock it may take
+    #: twice as long and 5 s
+    file_parse_timeout_s: int = Field(default=15, ge=1)
+    #: memory for reading one file, in MiB
+    file_parse_memory_mb: int = Field(default=640, ge=128)
+    #: files that a worker reads at once; more wait
+    file_parse_concurrency: int = Field(default=2, ge=1)
+    #: where answers are kept as rows: `postgresql://user:password@host/database` or
+    #: `sqlite:////file` (docs/records.md); empty: a SQLite file in data_dir
+    database_url: str = Field(default="", repr=False)
+    #: connections to the database, or threads for SQLite, a worker
+    database_pool_size: int = Field(default=4, ge=1, le=64)
+    #: longest wait for the database, in ms; an answer that cannot be kept by then is given all
+    #: the same
+    database_timeout_ms: int = Field(default=2_000, ge=100)
+    #: age in days at which rows and files are forgotten; 0: they are kept
+    retention_days: int = Field(default=0, ge=0, le=36_500)
     #: host of the StatsD server; empty: no metrics are sent
     statsd_host: str = ""
     #: UDP port of the StatsD server
@@ -183,7 +219,7 @@ class Settings(BaseModel):
     def wait_ms(self, name: str) -> int:
         """A waiter's patience in ms: queueing, one model budget and takeover detection."""
         stage = self.stage(name)
-        return stage.wait_ms or stage.budget_ms + self.takeover_detect_ms + 1_000
+        return stage.wait_ms or stage.span_ms + self.takeover_detect_ms + 1_000
 
     @model_validator(mode="before")
     @classmethod

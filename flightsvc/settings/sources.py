@@ -1,4 +1,4 @@
-"""Settings from the environment and a TOML file."""
+"""Settings from an app's configuration, the environment and a TOML file."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from pydantic_settings import (
 
 from flightsvc.errors import SettingsError
 from flightsvc.settings import ENV_PREFIX
+from flightsvc.settings.app_config import read_config, too_late
+from flightsvc.settings.layers import has, merged
 from flightsvc.settings.model import Settings
 from flightsvc.settings.stage import STAGE_DEFAULTS, StageSettings
 from flightsvc.settings.wording import Path, explain, nearest, refusal
@@ -59,39 +61,51 @@ def env_name(path: Path) -> str:
 _TOKENS = (env_name(("api_tokens",)), env_name(("operator_tokens",)))
 
 
-def load(environ: Mapping[str, str] | None) -> Settings:
+def load(environ: Mapping[str, str] | None, config: Mapping[str, Any] | None) -> Settings:
     """See :func:`flightsvc.settings.load_settings`."""
     environ = os.environ if environ is None else environ
-    # sorted, so that FLIGHTSVC_STAGES__X comes before FLIGHTSVC_STAGES__X__TIMEOUT_MS
-    ours = {name: environ[name] for name in sorted(environ) if _is_ours(name, environ)}
-    file = environ.get(CONFIG, "")
+    theirs, in_app = read_config(config or {}, ENV_PREFIX), " in app.config"
+    ours, apps = _ours(environ), _ours(theirs.texts)
+    file = theirs.texts.get(CONFIG, environ.get(CONFIG, ""))
     in_file = _read_file(file) if file else {}
-    stages = [*STAGE_DEFAULTS, *_custom_stages(ours, in_file)]
+    stages = [*STAGE_DEFAULTS, *_custom_stages({**ours, **apps}, in_file)]
     problems = [
         *_miswritten(environ),
+        *_miswritten(theirs.texts, in_app),
+        *theirs.problems,
+        *too_late(apps, environ, ENV_PREFIX),
         *_env_problems(ours, stages),
+        *_env_problems(apps, stages, in_app),
         *_file_problems(in_file, file, stages),
     ]
     if problems:
         raise refusal(problems)
-    in_env = _read_env(ours)
+    in_env, in_config = _read_env(ours), _read_env(apps)
 
     def spell(path: Path) -> str:
-        if _has(in_file, path) and not _has(in_env, path):
+        if has(in_config, path):
+            return _variable(apps, path) + in_app
+        if has(in_file, path) and not has(in_env, path):
             return f"{'.'.join(path)} in {file}"
         return _variable(ours, path)
 
     try:
-        return Settings.model_validate(_merged(in_file, in_env))
+        return Settings.model_validate(merged(merged(in_file, in_env), in_config))
     except ValidationError as error:
         raise refusal(explain(error, Settings, spell)) from None
 
 
-def _miswritten(environ: Mapping[str, str]) -> Iterator[str]:
+def _ours(environ: Mapping[str, str]) -> dict[str, str]:
+    """The settings among variables."""
+    # sorted, so that FLIGHTSVC_STAGES__X comes before FLIGHTSVC_STAGES__X__TIMEOUT_MS
+    return {name: environ[name] for name in sorted(environ) if _is_ours(name, environ)}
+
+
+def _miswritten(environ: Mapping[str, str], where: str = "") -> Iterator[str]:
     """Variables that would be ours in capitals."""
     for name in sorted(environ):
         if name.upper().startswith(ENV_PREFIX) and not name.startswith(ENV_PREFIX):
-            yield f"{name} is not read: write it in capitals, {name.upper()}."
+            yield f"{name}{where} is not read: write it in capitals, {name.upper()}."
 
 
 def _is_ours(name: str, environ: Mapping[str, str]) -> bool:
@@ -131,7 +145,7 @@ def _custom_stages(ours: Mapping[str, str], in_file: Mapping[str, Any]) -> list[
     return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
-def _env_problems(ours: Mapping[str, str], stages: list[str]) -> Iterator[str]:
+def _env_problems(ours: Mapping[str, str], stages: list[str], where: str = "") -> Iterator[str]:
     """Variables that are no settings, and values that are not the JSON they should be."""
     known: dict[str, str] = {}
     for field in Settings.model_fields:
@@ -143,11 +157,12 @@ def _env_problems(ours: Mapping[str, str], stages: list[str]) -> Iterator[str]:
     for name, value in ours.items():
         tokens = next((one for one in _TOKENS if name.startswith(one + "__")), None)
         if tokens:  # the rest of the name is a token
-            yield f"{tokens}__… is no setting: write all tokens as JSON into {tokens}."
+            yield f"{tokens}__…{where} is no setting: write all tokens as JSON into {tokens}."
         elif name not in known:
-            yield _unknown(name, _nearest_variable(name, known), env_name(("custom_stages",)))
+            near = _nearest_variable(name, known)
+            yield _unknown(name + where, near, env_name(("custom_stages",)))
         elif known[name] and (fault := _json_fault(value)):
-            yield f"{name} is not JSON ({fault}): write it like {known[name]}."
+            yield f"{name}{where} is not JSON ({fault}): write it like {known[name]}."
 
 
 def _nearest_variable(name: str, known: Iterable[str]) -> str | None:
@@ -209,14 +224,6 @@ def _unknown(name: str, near: str | None, custom_stages: str) -> str:
     return f"{name} is no setting: {hint}"
 
 
-def _has(values: Any, path: Path) -> bool:
-    for part in path:
-        if not isinstance(values, dict) or part not in values:
-            return False
-        values = values[part]
-    return True
-
-
 def _variable(ours: Mapping[str, str], path: Path) -> str:
     """The variable that gives this setting: its own, or one with JSON around it."""
     for length in range(len(path), 0, -1):
@@ -224,18 +231,3 @@ def _variable(ours: Mapping[str, str], path: Path) -> str:
         if name in ours:
             return f"{name} ({'.'.join(path[length:])})" if length < len(path) else name
     return env_name(path)
-
-
-def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
-    """The environment over the file; only stages are merged, tokens are replaced whole."""
-    merged = {**low, **high}
-    below, above = low.get("stages"), high.get("stages")
-    if isinstance(below, dict) and isinstance(above, dict):
-        stages = dict(below)
-        for name, own in above.items():
-            base = below.get(name)
-            if isinstance(base, dict) and isinstance(own, dict):
-                own = {**base, **own}
-            stages[name] = own
-        merged["stages"] = stages
-    return merged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 #: What differs from :class:`StageSettings`, by stage; ``default`` holds for every stage of a
 #: library user.
@@ -42,6 +42,13 @@ STAGE_DEFAULTS: dict[str, dict[str, Any]] = {
 
 Delays = Annotated[tuple[Annotated[int, Field(ge=100)], ...], Field(max_length=2)]
 
+#: a workflow's id; it has digits only, so a file may have it as a number
+FlowId = Annotated[
+    str,
+    BeforeValidator(lambda given: str(given) if type(given) is int else given),
+    Field(pattern=r"^[A-Za-z0-9_-]{0,64}$"),
+]
+
 
 class StageSettings(BaseModel):
     """How one kind of AI request is called, shared and kept."""
@@ -71,8 +78,14 @@ class StageSettings(BaseModel):
     #: how long an answer replays from the worker's own memory, in s, at most `result_ttl_s`;
     #: 0: off
     l1_ttl_s: float = Field(default=30, ge=0)
-    #: whether the stage takes the session lock first
+    #: whether the stage takes the session lock first: one call at a time in a session
     session_lock: bool = False
+    #: how long a call waits for another of its session, in ms
+    session_lock_wait_ms: int = Field(default=10_000, ge=0)
+    #: workflow that XingChen runs for the stage
+    flow_id: FlowId = ""
+    #: what one call of the model costs, in a currency of your choice, for the metrics of money
+    call_price: float = Field(default=0, ge=0, le=1_000_000)
     #: whether the call is stopped when all its callers, on all workers, have gone; otherwise it
     #: ends and its answer is stored
     abandon: bool = False
@@ -83,6 +96,17 @@ class StageSettings(BaseModel):
         if "l1_ttl_s" not in self.model_fields_set:
             self.__dict__["l1_ttl_s"] = min(self.l1_ttl_s, self.result_ttl_s)
         return self
+
+
+    @property
+    def price_millionths(self) -> int:
+        """``call_price`` in millionths: counters add up whole numbers."""
+        return round(self.call_price * 1_000_000)
+
+    @property
+    def span_ms(self) -> int:
+        """How long one call may take, the wait for its session included."""
+        return self.budget_ms + (self.session_lock_wait_ms if self.session_lock else 0)
 
 
 def filled(given: dict[Any, Any]) -> dict[Any, Any]:

@@ -24,10 +24,14 @@ SECRET = frozenset(
         "alert_webhook_url",
         "alert_wecom_url",
         "api_tokens",
+        "database_url",
         "openai_api_key",
         "openai_base_url",
         "operator_tokens",
         "redis_url",
+        "xingchen_api_key",
+        "xingchen_api_secret",
+        "xingchen_base_url",
     }
 )
 

@@ -131,6 +131,11 @@ class SharedCounters:
         believed = told if is_fresh else 0
         return max(self._here.total(count), believed + (unsent.times if unsent else 0))
 
+    def heard(self, name: str, window_s: float) -> bool:
+        """Whether :meth:`total` has all workers' part now; counting 0 times makes it ask."""
+        _, at = self._totals.get((name, int(window_s * 1000)), (0, 0.0))
+        return time.monotonic() - at < min(BELIEVED_S, window_s / 2)
+
     def succeeded(self, module: str) -> None:
         """A call of this module (its full name) has succeeded: its failures in a row end."""
         self._outcomes[module] = Outcomes(succeeded=True)

@@ -72,6 +72,7 @@ class Snapshot:
     :param open_until: provider and model to the end of an open breaker, in this process's
         monotonic seconds.
     :param streaks: module and code to failures without a success between.
+    :param forgotten: what no worker may remember, to when it was told so in ms since 1970.
     :param read_at: when it was read, in monotonic seconds; 0: never.
     """
 
@@ -80,12 +81,13 @@ class Snapshot:
     rolled_back: Mapping[str, RollBack] = field(default_factory=dict)
     open_until: Mapping[str, float] = field(default_factory=dict)
     streaks: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    forgotten: Mapping[str, int] = field(default_factory=dict)
     read_at: float = 0.0
 
     @classmethod
     def read(cls, reply: Any) -> Snapshot:
         """From the reply of ``snapshot.lua``, which has just come."""
-        now, (fields, hints, failures) = time.monotonic(), reply
+        now, (fields, hints, failures, gone) = time.monotonic(), reply
         paused, flags, rolled_back = {}, {}, {}
         for name, value in _pairs(fields):
             decision, _, module = name.decode().partition(" ")
@@ -100,7 +102,8 @@ class Snapshot:
                 rolled_back[module] = roll_back_of(module, at_ms, record)
         until = {target.decode(): now + int(left) / 1000 for target, left in _pairs(hints)}
         streaks = {streak_of(name): int(times) for name, times in _pairs(failures)}
-        return cls(paused, flags, rolled_back, until, streaks, now)
+        forgotten = {what.decode(): int(since) for what, since in _pairs(gone)}
+        return cls(paused, flags, rolled_back, until, streaks, forgotten, now)
 
     def describe(self, module: str) -> dict[str, Any]:
         """One module for people and programs: JSON values only."""

@@ -22,6 +22,7 @@ What the workers share beside their flights carries the namespace alone as its t
 ``claim:<name>``       string: who speaks for all workers in a window; the window.
 ``count:<ms>:<name>``  hash: part of a window to how often something happened; the window.
 ``answer:<id>``        string: the last good answer of a place in a session, as JSON; a day.
+``forgotten``          sorted set: flights that no worker may remember; ten minutes.
 ``events:state``       stream: state changes that failures asked for; a week.
 """
 
@@ -87,6 +88,7 @@ class SharedNames:
         self.switches = f"{self._tag}:switches"
         self.streaks = f"{self._tag}:streaks"
         self.hints = f"{self._tag}:hints"
+        self.forgotten = f"{self._tag}:forgotten"
         self.events = f"{self._tag}:events:state"
 
     def probe(self, target: str) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from flightsvc.metrics import Metrics
 from flightsvc.settings import Settings
+from flightsvc.store import verbs
 from flightsvc.store.breakers import SharedBreakers
 from flightsvc.store.counters import SharedCounters, Streak
+from flightsvc.store.errors import StoreError
 from flightsvc.store.events_sink import StateEvents
 from flightsvc.store.hints import BreakerHints
 from flightsvc.store.last_good import LastGood
@@ -16,8 +19,12 @@ from flightsvc.store.leases import ProbeLeases
 from flightsvc.store.modules import Flag, Modules
 from flightsvc.store.names import SharedNames
 from flightsvc.store.nowhere import Nowhere, Scripts
+from flightsvc.store.savings import Savings
 from flightsvc.store.switches import CHECKLIST, Switches
 from flightsvc.store.watch import SharedWatch
+
+#: how long workers are told of forgotten flights, in ms: longer than one remembers by itself
+FORGOTTEN_TTL_MS = 600_000
 
 
 class Trip(NamedTuple):
@@ -58,6 +65,7 @@ class SharedState:
     ) -> None:
         names, shares = SharedNames(settings.namespace), store is not None
         scripts: Scripts = store or Nowhere()
+        self._names, self._scripts = names, scripts
         self._trips = trips
         self._listeners: list[Callable[[Streak], None]] = []
         self._flag_listeners: list[Callable[[Flag], None]] = []
@@ -71,6 +79,7 @@ class SharedState:
         self.counters = SharedCounters(
             scripts, names, self.watch, metrics, worker=worker, on_streak=self._hear
         )
+        self.savings = Savings(self.counters, self.watch, metrics, shares=shares)
         self.events = StateEvents(
             scripts,
             names,
@@ -80,7 +89,9 @@ class SharedState:
             handlers={"rollback_model": self._roll_back},
         )
         if shares:
-            self.watch.attend(self.hints, self.events, self.counters, self.last_good)
+            self.watch.attend(
+                self.hints, self.events, self.savings, self.counters, self.last_good
+            )
 
     def on_streak(self, listener: Callable[[Streak], None]) -> None:
         """Have ``listener`` hear how each streak stands that grew in this worker; it must not
@@ -90,6 +101,15 @@ class SharedState:
     def on_flag(self, listener: Callable[[Flag], None]) -> None:
         """Have ``listener`` hear of each flag that this worker raised; it must not wait."""
         self._flag_listeners.append(listener)
+
+    def tell_forgotten(self, flight_ids: Sequence[str]) -> None:
+        """Have every worker forget these flights within a second.
+
+        :raises StoreError: Redis could not be told.
+        """
+        if flight_ids:
+            keys = [self._names.forgotten]
+            self._scripts.run(verbs.TELL_FORGOTTEN, keys, [FORGOTTEN_TTL_MS, *flight_ids])
 
     def start(self) -> None:
         """Look for the first time, so that no request comes before; then go on looking.
@@ -114,10 +134,12 @@ class SharedState:
         raised = self.switches.need_person(
             streak.module, streak.code, trip.after, pause=trip.pauses
         )
-        flag = self.watch.refresh().flags.get(streak.module)
-        if raised and flag is not None:
+        flag: Flag | None = None
+        with suppress(StoreError):  # it stands, whether or not it can be read now
+            flag = self.watch.refresh().flags.get(streak.module)
+        if raised:
             for told in self._flag_listeners:
-                told(flag)
+                told(flag or Flag(streak.module, streak.code, trip.after, at_ms=0))
 
     def _roll_back(self, event: _RollBackEvent) -> None:
         reason = f"the checklist asks for it: {event.code}"

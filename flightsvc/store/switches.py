@@ -55,7 +55,7 @@ class Switches:
     def snapshot(self) -> Snapshot:
         """Everything that stands, in one round trip."""
         names = self._names
-        keys = [names.switches, names.hints, names.streaks]
+        keys = [names.switches, names.hints, names.streaks, names.forgotten]
         return Snapshot.read(self._store.run(verbs.SNAPSHOT, keys, []))
 
     def pause(self, module: str, *, by: str, reason: str) -> Pause:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from flightsvc.store.scripts import Verb
 
-SNAPSHOT = Verb("snapshot", keys=("switches", "hints", "streaks"), args=())
+SNAPSHOT = Verb("snapshot", keys=("switches", "hints", "streaks", "forgotten"), args=())
 SWITCH_ON = Verb("switch_on", keys=("switches",), args=("field", "record", "keep"))
 SWITCH_OFF = Verb(
     "switch_off", keys=("switches", "streaks"), args=("module",), each_args=("field",)
@@ -30,6 +30,7 @@ TALLY = Verb(
 )
 EMIT = Verb("emit", keys=("events",), args=("ttl_ms", "most"), each_args=("kind", "event"))
 
+TELL_FORGOTTEN = Verb("tell_forgotten", keys=("forgotten",), args=("ttl_ms",), each_args=("id",))
 REMEMBER = Verb("remember", keys=(), args=("ttl_ms",), each_keys=("answer",), each_args=("value",))
 RECALL = Verb("recall", keys=("answer",), args=())
 
@@ -46,4 +47,5 @@ ALL = (
     EMIT,
     REMEMBER,
     RECALL,
+    TELL_FORGOTTEN,
 )

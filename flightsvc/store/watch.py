@@ -11,7 +11,7 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -71,6 +71,7 @@ class SharedWatch:
         self._pid = 0
         self._woken = Event()
         self._greenlet: gevent.Greenlet[..., Any] | None = None
+        self._on_forgotten: Callable[[str], None] = lambda _flight_id: None
         self._trouble = ""  # what the last look failed with
         #: whether Redis answers, as far as is known
         self.up = False
@@ -100,6 +101,10 @@ class SharedWatch:
         left_s = until - time.monotonic() if until is not None else 0.0
         return left_s if left_s > 0 else None
 
+    def forgotten_ms(self, mark: str) -> int:
+        """When all were told to forget it, in ms since 1970 by Redis's clock; 0: not lately."""
+        return self.snapshot.forgotten.get(mark, 0)
+
     @property
     def snapshot(self) -> Snapshot:
         """All that is known; at most about half a second old while Redis answers."""
@@ -117,6 +122,10 @@ class SharedWatch:
     def attend(self, *duties: Duty) -> None:
         """See to these as well, in this order."""
         self._duties = (*self._duties, *duties)
+
+    def on_forgotten(self, listener: Callable[[str], None]) -> None:
+        """Have ``listener`` hear of each flight that nobody may remember; it must not wait."""
+        self._on_forgotten = listener
 
     def start(self) -> None:
         """Begin to read in this process; returns at once."""
@@ -157,6 +166,8 @@ class SharedWatch:
         if ticket > self._newest:  # a later look may have been answered before
             before, self._newest, self._snapshot = self._snapshot, ticket, found
             _tell_changes(before, found)
+            for flight_id, _ in found.forgotten.items() - before.forgotten.items():
+                self._on_forgotten(flight_id)
         return self._snapshot
 
     def close(self) -> None:

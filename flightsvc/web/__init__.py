@@ -11,16 +11,20 @@ app needs ``FlightSvc(app)`` as well. Errors of these routes are problem details
 error handlers stay as they are.
 """
 
+from flightsvc.web.board import board_blueprint
 from flightsvc.web.flights import flights_blueprint
 from flightsvc.web.gateway import gateway_blueprint
 from flightsvc.web.health import health_blueprint
 from flightsvc.web.interview import interview_blueprint
 from flightsvc.web.modules import modules_blueprint
+from flightsvc.web.openapi_routes import openapi_blueprint
 
 __all__ = [
+    "board_blueprint",
     "flights_blueprint",
     "gateway_blueprint",
     "health_blueprint",
     "interview_blueprint",
     "modules_blueprint",
+    "openapi_blueprint",
 ]

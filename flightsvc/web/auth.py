@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 from flask import Request
 from werkzeug.exceptions import Forbidden
@@ -34,6 +35,13 @@ class Authenticator:
         self._operators = self._by_blinded(operators or {})
         self._tenant_of = tenant_of
 
+    @property
+    def asks(self) -> Literal["", "tokens", "host"]:
+        """What tells who is which tenant; empty: everybody is the same one."""
+        if self._tenant_of is not None:
+            return "host"
+        return "tokens" if self._tenants else ""
+
     def tenant(self, request: Request) -> str:
         """The tenant that asks.
 
@@ -48,6 +56,8 @@ class Authenticator:
                 raise SettingsError(
                     f"tenant_of returned {type(named).__name__}: return the tenant as text, or None"
                 )
+            if not named:  # what `session.get("user", "")` says of everybody who is not signed in
+                raise SettingsError('tenant_of returned "": return None where nobody is signed in')
             return named
         if not self._tenants:
             return ""
@@ -63,6 +73,15 @@ class Authenticator:
         if not self._operators:
             raise NotFound
         return self._of_token(request, self._operators, self._tenants)
+
+    def operator_of(self, token: str) -> str | None:
+        """The name of the operator whose token it is; None if it is nobody's.
+
+        :raises NotFound: there are no operators.
+        """
+        if not self._operators:
+            raise NotFound
+        return self._operators.get(self._blinded(token.strip().encode("utf-8", "replace")))
 
     def _of_token(
         self, request: Request, known: Mapping[bytes, str], others: Mapping[bytes, str]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar
+from urllib.parse import parse_qsl
 
 import gevent
 from flask import Request
@@ -15,6 +17,8 @@ from flightsvc.settings import Settings
 
 Body = TypeVar("Body", bound=BaseModel)
 
+#: Media type of a plain form, and the fields that one may have.
+FIELDS, MAX_FIELDS = "application/x-www-form-urlencoded", 20
 #: Faults that one answer names.
 MAX_FAULTS = 5
 #: Longest name of an unknown field that is repeated to its sender, in characters.
@@ -49,6 +53,35 @@ def read_any_json(request: Request, limit: int, timeout_s: float) -> Any:
     return parse(_in_time(request, limit, timeout_s))
 
 
+def check_fields(form: Mapping[str, str], schema: type[Body]) -> Body:
+    """The fields of a form as ``schema`` says; an empty field is one that was not filled in.
+
+    :raises InvalidInput: they do not fit; the message names them.
+    """
+    try:
+        return schema.model_validate({name: said for name, said in form.items() if said})
+    except ValidationError as error:
+        raise InvalidInput(_faults(error)) from None
+
+
+def read_fields(request: Request, settings: Settings) -> dict[str, str]:
+    """The fields of a plain form, as browsers send one without files.
+
+    :raises BodyTooSlow, PayloadTooLarge, RequestError: as :func:`read_json`.
+    :raises UnsupportedMediaType: it is no such form.
+    """
+    if request.mimetype != FIELDS:
+        raise UnsupportedMediaType(f"Send the form as `Content-Type: {FIELDS}`.")
+    if "form" in vars(request):  # a hook of the app that mounts us has read it
+        return request.form.to_dict()
+    raw = _in_time(request, settings.max_body_bytes, settings.body_timeout_ms / 1000)
+    try:
+        pairs = parse_qsl(raw.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise RequestError("The form cannot be read.") from None
+    return dict(pairs)
+
+
 def _in_time(request: Request, limit: int, timeout_s: float) -> bytes:
     """A client that sends a byte now and then must not hold a connection for ever."""
     timer = gevent.Timeout(timeout_s)
@@ -74,6 +107,11 @@ def read_bytes(request: Request, limit: int) -> bytes:
     length = int(said) if said.isdecimal() else None
     if length is not None and length > limit:
         raise _too_large(limit)
+    theirs_already = already_read(request)
+    if theirs_already is not None:
+        if len(theirs_already) > limit:
+            raise _too_large(limit)
+        return theirs_already
     if "wsgi.input_terminated" in environ:  # reads to the body's own end, and no further
         size = limit + 1
     elif length is None:
@@ -87,6 +125,12 @@ def read_bytes(request: Request, limit: int) -> bytes:
     if len(data) > limit:
         raise _too_large(limit)
     return data
+
+
+def already_read(request: Request) -> bytes | None:
+    """The body, where a hook of the app that mounts us has read it (``request.get_data()``)."""
+    found: bytes | None = getattr(request, "_cached_data", None)  # asking for it would read it
+    return found
 
 
 def parse(raw: bytes) -> Any:

@@ -8,10 +8,14 @@ from flask import current_app
 
 from flightsvc.checklist import Checklist
 from flightsvc.errors import SettingsError
+from flightsvc.files import FileStore
 from flightsvc.flight.service import SingleFlight
 from flightsvc.gateway.service import ChatGateway
+from flightsvc.guard import AiCallGuard
+from flightsvc.interview.forgetting import Forgetting
 from flightsvc.interview.invoker import InterviewAiInvoker
 from flightsvc.metrics import Metrics
+from flightsvc.records import Records
 from flightsvc.settings import Settings
 from flightsvc.store.shared import SharedState
 from flightsvc.web.auth import Authenticator
@@ -31,6 +35,8 @@ class Extension(Protocol):
     @property
     def flights(self) -> SingleFlight: ...
     @property
+    def guard(self) -> AiCallGuard: ...
+    @property
     def invoker(self) -> InterviewAiInvoker: ...
     @property
     def gateway(self) -> ChatGateway: ...
@@ -40,6 +46,12 @@ class Extension(Protocol):
     def metrics(self) -> Metrics: ...
     @property
     def shared(self) -> SharedState: ...
+    @property
+    def files(self) -> FileStore: ...
+    @property
+    def records(self) -> Records: ...
+    @property
+    def forgetting(self) -> Forgetting: ...
 
 
 def extension() -> Extension:

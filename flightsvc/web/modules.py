@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Annotated, Any
 
 from flask import Blueprint, Response, request
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from flightsvc.errors import CoordinationUnavailable
+from flightsvc.errors import CoordinationUnavailable, NotFound
 from flightsvc.store import StoreError
+from flightsvc.store.switches import LONGEST_REASON
 from flightsvc.web.body import read_json
 from flightsvc.web.extension import Extension
+from flightsvc.web.openapi_shapes import ModuleShown, ModulesShown
+from flightsvc.web.openapi_terms import OPERATOR, Answer, JsonBody, Operation, json_of
 from flightsvc.web.render import render_json
 from flightsvc.web.routes import add_route
+
+#: what the switches take, as far as a pattern can say it: not blank, no control characters
+PRINTABLE: dict[str, Any] = {
+    "maxLength": LONGEST_REASON,
+    "pattern": r"^[^\x00-\x1f\x7f-\xa0]*[^\x00-\x20\x7f-\xa0][^\x00-\x1f\x7f-\xa0]*$",
+}
 
 Act = Callable[[Extension, str, str], object]
 
@@ -23,7 +33,44 @@ class Because(BaseModel):
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
-    reason: str
+    #: shown to whoever wonders later
+    reason: Annotated[str, Field(json_schema_extra=PRINTABLE)]
+
+
+def _operation(summary: str, says: str = "", *, because: bool = False) -> Operation:
+    return Operation(
+        summary=summary,
+        says=says,
+        tag="Modules",
+        who=OPERATOR,
+        body=JsonBody(Because, {"reason": "the model talks nonsense"}) if because else None,
+        answers=(Answer(200, "The module, as it now stands", json_of(ModuleShown)),),
+        problems=(NotFound, CoordinationUnavailable),
+    )
+
+
+ALL = Operation(
+    summary="All modules",
+    says="As Redis has them, or as they were last known where it is out of reach.",
+    tag="Modules",
+    who=OPERATOR,
+    answers=(Answer(200, "The modules", json_of(ModulesShown)),),
+    problems=(NotFound,),
+)
+ONE = {
+    "GET": _operation("One module"),
+    "PUT": _operation("Pause a module", "It takes no more calls.", because=True),
+    "DELETE": _operation(
+        "Resume a module", "It takes calls again; its flag goes, and its failures are forgotten."
+    ),
+}
+ACK = {
+    "POST": _operation("A person has come", "The flag goes; a pause stays."),
+}
+BACK = {
+    "PUT": _operation("Roll back a stage", "It asks its former model.", because=True),
+    "DELETE": _operation("Restore a stage", "It asks its present model again."),
+}
 
 
 def modules_blueprint(name: str = "modules") -> Blueprint:
@@ -33,12 +80,15 @@ def modules_blueprint(name: str = "modules") -> Blueprint:
     """
     blueprint = Blueprint(name, __name__)
     one = "/v1/modules/<module>"
-    add_route(blueprint, "/v1/modules", "modules", list_modules, "GET")
+    add_route(
+        blueprint, "/v1/modules", "modules", list_modules, "GET", operations={"GET": ALL}
+    )
     switch = _by_method(GET=_show, PUT=_pause, DELETE=_resume)
-    add_route(blueprint, one, "module", switch, "GET", "PUT", "DELETE")
-    add_route(blueprint, f"{one}/ack", "module_ack", _by_method(POST=_ack), "POST")
+    add_route(blueprint, one, "module", switch, *ONE, operations=ONE)
+    ack = _by_method(POST=_ack)
+    add_route(blueprint, f"{one}/ack", "module_ack", ack, *ACK, operations=ACK)
     back = _by_method(PUT=_roll_back, DELETE=_restore)
-    add_route(blueprint, f"{one}/rollback", "module_rollback", back, "PUT", "DELETE")
+    add_route(blueprint, f"{one}/rollback", "module_rollback", back, *BACK, operations=BACK)
     return blueprint
 
 

@@ -17,7 +17,7 @@ from flightsvc.errors import FlightSvcError, ProviderRejected
 from flightsvc.web.asking import asking
 from flightsvc.web.extension import Extension
 from flightsvc.web.problem import MIMETYPE, from_error, from_unexpected, retry_after
-from flightsvc.web.routes import code_of, to_problem
+from flightsvc.web.routes import code_of, message_of, to_problem
 
 #: What each status is called in ``type``; any other 4xx is the first, any other 5xx the last.
 TYPES = {
@@ -53,10 +53,11 @@ def to_openai(error: Exception, service: Extension | None) -> WerkzeugResponse:
 
 def in_band(error: Exception, service: Extension, language: str) -> dict[str, Any]:
     """The error object of an event, where a status was sent already. Needs no request."""
+    message = message_of(error, service, language)
     if isinstance(error, FlightSvcError):
-        problem = from_error(error, code_of(error, service), language)
+        problem = from_error(error, code_of(error, service), message)
     else:
-        problem = from_unexpected(error)
+        problem = from_unexpected(error, message)
     return error_object(error, json.loads(problem.get_data()))
 
 

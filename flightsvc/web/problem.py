@@ -1,8 +1,10 @@
 """Errors as problem details (RFC 9457): `application/problem+json`, one shape for all.
 
-``{"type", "title", "status", "detail", "code", "retryable"}`` and, where a flight stood behind
-it, ``"flight_id"``. What is our fault and passes by itself (503, 504) always says after how many
-seconds to come back. What nobody foresaw is logged, and its details stay here.
+``{"type", "title", "status", "detail", "code", "retryable", "message"}`` and, where a flight stood
+behind it, ``"flight_id"``. ``detail`` is for whoever programs the client; ``message`` is the
+checklist's word to its user, in English or Chinese. What is our fault and passes by itself (503,
+504) always says after how many seconds to come back. What nobody foresaw is logged, and its
+details stay here.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import math
 import re
 from functools import lru_cache
 from http import HTTPStatus
+from typing import NamedTuple
 
 from flask import Response, request
 from werkzeug.exceptions import HTTPException
@@ -32,6 +35,16 @@ RETRY_SOONEST, RETRY_LATEST = 1, 86_400
 HTTP_CODES = {400: "REQUEST_INVALID", 413: "PAYLOAD_TOO_LARGE"}
 
 
+class Message(NamedTuple):
+    """What a user is told.
+
+    :param language: ``en`` or ``zh``.
+    """
+
+    text: str
+    language: str
+
+
 def problem(
     status: int,
     code: str,
@@ -42,6 +55,7 @@ def problem(
     flight_id: str = "",
     fence: int = 0,
     fallback: str = "",
+    message: Message | None = None,
 ) -> Response:
     """One problem as a response.
 
@@ -62,6 +76,9 @@ def problem(
     headers = {"Cache-Control": "no-store"}
     if flight_id:
         members["flight_id"] = headers["Flight-Id"] = flight_id
+    if message is not None:
+        members["message"], headers["Content-Language"] = message
+        headers["Vary"] = "Accept-Language"
     if fallback:
         members["fallback"] = headers["Flight-Fallback"] = fallback
     if fence:
@@ -71,51 +88,52 @@ def problem(
     return Response(json.dumps(members), status, headers, content_type=MIMETYPE)
 
 
-def from_error(error: FlightSvcError, code: Code | None = None, language: str = "") -> Response:
+def from_error(
+    error: FlightSvcError, code: Code | None = None, message: Message | None = None
+) -> Response:
     """Any error of the tree, as its class says.
 
-    :param code: what the checklist says of it; its message is told, and its action if that is one
-        that no answer comes of.
+    :param code: what the checklist says of it, where its own words say no more: then ``detail`` is
+        the message too, and the code's action is told if it is one that no answer comes of.
     """
     if isinstance(error, SettingsError):  # for whoever runs the service, not for who asks
         log.error("%s", error)
-        return from_unexpected(error)
+        return from_unexpected(error, message)
     response = problem(
         error.status,
         error.code,
-        (code and code.message(language)) or str(error),
+        message.text if code and message else str(error),
         retryable=error.retryable,
         retry_after_s=error.retry_after_s,
         flight_id=getattr(error, "flight_id", ""),
         fence=getattr(error, "fence", 0),
         fallback=code.fallback.action if code and code.fallback.action in TOLD else "",
+        message=message,
     )
-    if code is not None and code.message_en:
-        response.headers["Content-Language"] = language
-        response.headers["Vary"] = "Accept-Language"
     if isinstance(error, Unauthenticated):
         response.headers["WWW-Authenticate"] = 'Bearer realm="flightsvc"'
     return response
 
 
-def from_http(error: HTTPException) -> WerkzeugResponse:
+def from_http(error: HTTPException, message: Message | None = None) -> WerkzeugResponse:
     """An error of Flask or Werkzeug; one that brings its own response keeps it."""
     status = error.code
     if error.response is not None or status is None or status < 400:
         return error.get_response(request.environ)
     detail = error.description or "" if status < 500 else ""
     code = HTTP_CODES.get(status) or re.sub(r"\W+", "_", phrase(status).upper())
-    response = problem(status, code, detail or phrase(status), retryable=status >= 500)
+    detail = detail or phrase(status)
+    response = problem(status, code, detail, retryable=status >= 500, message=message)
     for name, value in error.get_headers():
         if name.lower() not in ("content-type", "content-length"):
             response.headers.setdefault(name, value)
     return response
 
 
-def from_unexpected(_error: Exception) -> Response:
+def from_unexpected(_error: Exception, message: Message | None = None) -> Response:
     """An error that nobody foresaw; whoever serves the request logs it."""
     detail = "Something went wrong on our side; it was logged."
-    return problem(500, "UNEXPECTED", detail, retryable=True)
+    return problem(500, "UNEXPECTED", detail, retryable=True, message=message)
 
 
 def retry_after(seconds: float | None) -> int:

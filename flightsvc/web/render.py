@@ -8,8 +8,10 @@ from typing import Any
 from flask import Response
 
 from flightsvc.flight.result import FlightResult
-from flightsvc.flight.state import FlightView
+from flightsvc.flight.state import FlightView, Role
 from flightsvc.interview.templates import text_for
+from flightsvc.records import StoredRecord
+from flightsvc.web.language import language
 
 JSON = "application/json"
 
@@ -18,12 +20,10 @@ JSON = "application/json"
 SIMULATED = b'"simulated":true'
 
 
-def render_result(result: FlightResult, language: str) -> Response:
-    """A flight's answer: the stored bytes as they are, and in headers how it came about.
-
-    :param language: in which a stand-in's message is told.
-    """
-    body = result.json_bytes if result.fallback is None else _stand_in(result, language)
+def render_result(result: FlightResult) -> Response:
+    """A flight's answer: the stored bytes as they are, and in headers how it came about."""
+    spoken = language() if result.fallback is not None else ""
+    body = body_of(result, spoken)
     headers = {
         "Flight-Id": result.flight_id,
         "Flight-Role": result.role,
@@ -31,10 +31,15 @@ def render_result(result: FlightResult, language: str) -> Response:
     }
     if result.fallback is not None:
         headers |= {"Flight-Fallback": result.fallback, "Cache-Control": "no-store"}
-        headers |= {"Content-Language": language, "Vary": "Accept-Language"}
+        headers |= {"Content-Language": spoken, "Vary": "Accept-Language"}
     if SIMULATED in body:
         headers["Flight-Simulated"] = "true"
     return Response(body, 200, headers, content_type=JSON)
+
+
+def body_of(result: FlightResult, language: str) -> bytes:
+    """The answer as JSON: the stored bytes, or what stands in for them, told in one language."""
+    return result.json_bytes if result.fallback is None else _stand_in(result, language)
 
 
 def _stand_in(result: FlightResult, language: str) -> bytes:
@@ -47,6 +52,20 @@ def _stand_in(result: FlightResult, language: str) -> bytes:
         value["message"] = text_for(said, language)
     value = {**value, "fallback": result.fallback, "warnings": value.get("warnings", [])}
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def render_kept(row: StoredRecord) -> Response:
+    """An answer from its row, as a replay of its flight would be."""
+    headers = {
+        "Flight-Id": row.flight_id,
+        "Flight-Role": Role.REPLAY,
+        "Flight-Fence": str(row.fence),
+        "Cache-Control": "no-store",
+    }
+    if row.value.get("simulated"):
+        headers["Flight-Simulated"] = "true"
+    body = json.dumps(row.value, ensure_ascii=False, separators=(",", ":"))
+    return Response(body.encode(), 200, headers, content_type=JSON)
 
 
 def render_view(view: FlightView) -> Response:

@@ -59,6 +59,8 @@ def test_the_webhook_gets_the_documented_json() -> None:
         "summary": "12 failures within 60 s (alert from 3)",
         "about_en": "The model took too long.",
         "about_zh": "模型超时",
+        "needs_person": None,
+        "paused": False,
         "count": 12,
         "rate": None,
         "threshold": {"count": 3, "rate": None, "window_s": 60},

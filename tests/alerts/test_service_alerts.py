@@ -24,6 +24,7 @@ from tests.support.service import Service
 from tests.web.running import openai, path
 
 LIST = """
+trips_alert = "none"
 [alert.provider_failure_rate]
 channels = ["webhook", "wecom", "email", "log"]
 count = 4

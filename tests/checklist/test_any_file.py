@@ -48,6 +48,7 @@ FILES = st.fixed_dictionaries(
     {},
     optional={
         "trips_after": VALUES,
+        "trips_alert": VALUES,
         "retry": section("retry", RetryEntry),
         "fallback": section("fallback", FallbackEntry),
         "alert": section("alert", AlertEntry),

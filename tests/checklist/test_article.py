@@ -91,6 +91,7 @@ def test_how_long_states_hold() -> None:
 
     assert state("AI_INPUT_SENSITIVE") == (72 * 3600, 1)
     assert state("AI_ORDER_CANCEL_FAILED") == (300, 1)
+    assert state("AI_ORDER_NOT_FOUND") == (30, 1)  # as long as the user is told to take
     assert state("AI_MODEL_DRIFT_DETECTED") == (0, 3)
     assert state("AI_CRM_SYNC_LOST") == (0, 5)
 
@@ -101,6 +102,13 @@ def test_what_trips_and_what_pauses() -> None:
     assert (crm.trips_after, crm.pauses) == (10, True)
     assert SHIPPED.code("AI_INFRA_TIMEOUT").trips_after == 10
     assert SHIPPED.code("AI_INPUT_EMPTY").trips_after == 0
+
+
+def test_who_is_woken_by_a_module_that_needs_a_person() -> None:
+    for code in SHIPPED:
+        told = code.trips_alert
+        assert (told.name if told else None) == ("needs_person" if code.trips_after else None)
+        assert told is None or (told.severity, told.count) == ("P1", 1)
 
 
 def test_alerts() -> None:

@@ -38,10 +38,11 @@ def own(tmp_path: Path) -> Path:
 def test_check_says_that_nothing_is_wrong(own: Path) -> None:
     done = run("check")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("the shipped checklist: nothing is wrong: 42 codes")
+    codes = len(merged().codes)
+    assert done.stdout.startswith(f"the shipped checklist: nothing is wrong: {codes} codes")
     done = run("check", own)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"{own}: nothing is wrong: 42 codes, 1 of its values yours.\n"
+    assert done.stdout == f"{own}: nothing is wrong: {codes} codes, 1 of its values yours.\n"
 
 
 def test_check_names_what_is_wrong(own: Path) -> None:

@@ -88,6 +88,12 @@ def test_another_action_drops_the_params_of_the_former() -> None:
     }
 
 
+def test_a_code_can_be_hidden_from_users() -> None:
+    code = merged("[codes.AI_INFRA_TIMEOUT]\nuser_sees = false\n").code("AI_INFRA_TIMEOUT")
+    assert (code.user_sees, code.message_zh, code.message_en) == (False, "", "")
+    assert merged().code("AI_INFRA_TIMEOUT").message_en
+
+
 def test_a_count_takes_the_place_of_a_rate_and_back() -> None:
     own = merged("[alert.overload_rate]\ncount = 7\n[alert.circuit_open]\nrate = 0.5\n")
     counted, rated = own.alert_policy("overload_rate"), own.alert_policy("circuit_open")

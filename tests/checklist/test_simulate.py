@@ -17,6 +17,7 @@ from tests.readme_pages import block, page
 
 #: retries without end, where the retry budget is not the point
 FREE: dict[str, Any] = {"retry_budget_min": 1_000_000}
+NO_RETRIES: dict[str, Any] = {"retry_budget_min": 0, "retry_budget_ratio": 0}
 
 
 def play(
@@ -69,13 +70,14 @@ def test_an_unrecorded_retry_meets_the_weather_of_its_time() -> None:
 @pytest.mark.parametrize(
     ("code", "action", "ended"),
     [
-        ("AI_PAYMENT_FAILED", "manual_review", "fallback"),
-        ("AI_MODEL_OUTPUT_MALFORMED", "none", "failed"),
+        ("AI_PAYMENT_FAILED", "manual_review", "failed"),
+        ("AI_MODEL_OUTPUT_MALFORMED", "", "failed"),
         ("AI_INPUT_SENSITIVE", "refuse", "failed"),
         ("AI_ORDER_NOT_FOUND", "ask_input", "fallback"),
     ],
 )
 def test_what_is_not_retried_takes_its_fallback_at_once(code: str, action: str, ended: str) -> None:
+    """Who waits for a person has an error now, as every caller has it."""
     (seen,) = play(line(latency_ms=80, code=code))
     assert seen == Played(first=code, calls=1, latency_ms=80, ended=ended, action=action)
 
@@ -113,7 +115,27 @@ def test_a_longer_retry_after_is_kept() -> None:
 
 def test_a_stage_without_retries_goes_straight_on() -> None:
     (seen,) = play(line(latency_ms=10, stage="demeanor", code="AI_INFRA_TIMEOUT"), **FREE)
-    assert (seen.calls, seen.smaller, seen.waited_ms) == (1, 1, 900)
+    assert (seen.calls, seen.smaller, seen.waited_ms) == (1, 1, 0)
+
+
+def test_who_is_held_back_takes_the_fallback_at_once() -> None:
+    """The 900 ms follow three attempts only."""
+    (seen,) = play(line(latency_ms=10, code="PROVIDER_UNAVAILABLE"), **NO_RETRIES)
+    assert (seen.calls, seen.smaller, seen.waited_ms, seen.held_back) == (1, 1, 0, "budget")
+
+
+def test_when_nothing_is_left_a_person_takes_over_and_the_client_has_an_error() -> None:
+    (seen,) = play(line(latency_ms=10, code="PROVIDER_UNAVAILABLE"), smaller_ms=None, **FREE)
+    assert (seen.calls, seen.ended, seen.action) == (3, "failed", "manual_review")
+
+
+def test_a_shortened_input_is_one_more_call_of_the_same_model() -> None:
+    (seen,) = play(line(latency_ms=30, code="AI_MODEL_OOM"))
+    assert (seen.calls, seen.smaller, seen.latency_ms) == (2, 0, 60)
+    assert (seen.ended, seen.action) == ("fallback", "truncate")
+    recorded = [{"latency_ms": 5, "code": "AI_MODEL_OOM"}]
+    (seen,) = play(line(latency_ms=30, code="AI_MODEL_OOM", attempts=recorded))
+    assert (seen.calls, seen.latency_ms, seen.ended) == (2, 35, "failed")
 
 
 def test_without_a_smaller_model_the_call_fails() -> None:
@@ -164,13 +186,15 @@ def test_the_numbers_add_up_and_are_told_by_the_first_failure() -> None:
     assert total["requests"] == total["answered"] + total["fallback"] + total["failed"] == 4
     assert total["amplification"] == round((total["calls"] + total["smaller"]) / 4, 3)
     assert rows[NO_FAILURE]["p50_ms"], rows[NO_FAILURE]["max_ms"] == (100, 200)
-    assert found["fallbacks"] == {"manual_review": 1, "smaller_model": 1}
+    assert found["fallbacks"] == {"smaller_model": 1}
+    assert found["beside_errors"] == {"manual_review": 1}
     shown = text(found)
     assert shown.splitlines()[0].split() == [
         "first", "failure", "requests", "calls", "smaller", "amplification", "answered",
         "fallback", "failed", "p50", "ms", "p99", "ms", "max", "ms", "waited", "ms",
     ]  # fmt: skip
-    assert "What stood in for an answer: 1 manual_review, 1 smaller_model." in shown
+    assert "What stood in for an answer: 1 smaller_model." in shown
+    assert "What was told beside an error: 1 manual_review." in shown
 
 
 def test_failures_may_be_told_as_a_code_a_status_or_an_exception() -> None:

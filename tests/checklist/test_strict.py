@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from flightsvc.checklist import load_checklist
+from flightsvc.checklist.checks import TEMPLATES
 from flightsvc.errors import SettingsError
+from flightsvc.interview import templates
 from flightsvc.settings import Settings
 from tests.checklist.lists import CODE, OWN, faults, merged
 
@@ -136,6 +138,41 @@ REFUSED: dict[str, tuple[str, int, list[str]]] = {
         2,
         ["OVERLOAD pauses after 0", "trips_after"],
     ),
+    "two times for one wait": (
+        "[codes.AI_ORDER_NOT_FOUND.state]\nkind = 'awaiting_input'\nttl_s = 60",
+        3,
+        ["state.ttl_s is 60", "take 30 s", "remove one"],
+    ),
+    "a flag that wakes nobody": (
+        "trips_alert = 'need_person'",
+        1,
+        ["no alert policy 'need_person'", "did you mean needs_person?"],
+    ),
+    "a flag that is told at the third": (
+        "trips_alert = 'needs_person'\n[alert.needs_person]\ncount = 3",
+        1,
+        ["a flag is raised once", "count = 1"],
+    ),
+    "a flag that is told by a rate": (
+        "trips_alert = 'overload_rate'",
+        1,
+        ["a flag is raised once", "count = 1"],
+    ),
+    "a flag that the user made wait": (
+        "[alert.needs_person]\nrate = 0.5",
+        2,
+        ["a flag is raised once", "alert.needs_person"],
+    ),
+    "a misspelt template": (
+        "[fallback.guide]\ntemplate = 'guid'",
+        2,
+        ["no template 'guid'", "did you mean guide?"],
+    ),
+    "a fallback route that never comes": (
+        "[retry.backoff]\nfallback_route_after_ms = 29_600",
+        2,
+        ["fallback_route_after_ms", "stage evaluation has a budget of 30000 ms", "never be asked"],
+    ),
     "a rule to nowhere": (
         "[[match]]\nto = 'OVERLOD'\nexception = 'X'",
         2,
@@ -255,3 +292,7 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     file.write_text("\ufeff[codes.OVERLOAD]\nstatus = 429\n", encoding="utf-8")
     checklist = load_checklist(Settings(checklist_file=str(file)))
     assert checklist.code("OVERLOAD").status == 429
+
+
+def test_the_templates_that_a_list_may_misspell_are_those_that_there_are() -> None:
+    assert set(TEMPLATES) == {name for name, _ in templates.TEMPLATES}

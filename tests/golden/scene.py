@@ -22,6 +22,7 @@ from flightsvc.model_server.process import ModelServerProcess
 from flightsvc.providers.base import ModelAnswer, ModelRequest
 from flightsvc.providers.models import Models
 from flightsvc.settings import Settings
+from tests.support.data import DATA_DIR
 
 MODEL, SMALL = "big-model", "small-model"
 ASKED = {"question_number": 1, "question": "What is a fence?", "answer": "It rises."}
@@ -80,6 +81,7 @@ class Scene:
             "openai_model": MODEL,
             "openai_small_model": SMALL,
             "retry_budget_min": 100,
+            "data_dir": DATA_DIR,
             **settings,
         }
         self.settings = Settings.checked(**given)
@@ -97,15 +99,15 @@ class Scene:
         logging.getLogger("flightsvc.alert").removeHandler(self.alerted)
         close_worker(self.app)
 
-    def supply(self, fail: Callable[[], BaseException] | str) -> None:
+    def supply(self, fail: Supplier | Callable[[], BaseException] | str) -> None:
         """Have the questions answered by a supplier that fails.
 
-        :param fail: makes its error; or the code that it raises.
+        :param fail: itself; or what makes its error; or the code that it raises.
         """
         if isinstance(fail, str):
             name = fail
             fail = lambda: CheckedFailure(name)  # noqa: E731
-        self.supplier = Supplier(fail)
+        self.supplier = fail if isinstance(fail, Supplier) else Supplier(fail)
         worker, primary = self.worker, self.supplier
         models = Models(primary, worker.models.smaller)
         worker.invoker = InterviewAiInvoker(

@@ -56,7 +56,6 @@ ROWS: dict[str, Row] = {
         alert="input_too_long",
         at_once=True,
     ),
-    "AI_INPUT_EMPTY": Row(fallback="template", status=200),
     "AI_QA_UNREACHABLE": Row(alert="knowledge_base_down"),
     "AI_INFRA_UNAVAILABLE": Row(
         error("get_channel_failed"),
@@ -130,14 +129,22 @@ ROWS: dict[str, Row] = {
     "AI_ANSWER_INCOMPLETE": backoff({"finish_reason": None}),
     "AI_ANSWER_TRUNCATED": Row({"finish_reason": "length"}, alert="malformed_output_rate"),
     # what a program of the host brings about
-    "FLIGHT_NESTED": Row(status=500, alert="unknown_errors"),
-    "RESULT_NOT_STORED": Row(alert="unknown_errors"),
-    "FLIGHT_OWNERS_LOST": Row(alert="workers_lost", at_once=True),
-    "SESSION_BUSY": Row(status=409),
+    "RECORDS_UNAVAILABLE": Row(alert="unknown_errors"),
     "AI_UNKNOWN_ERROR": Row(status=500, alert="unknown_errors"),
 }
-#: codes with a real condition of their own, each a test in test_conditions.py
+#: codes with a real condition of their own, each a test in test_conditions.py,
+#: test_flight_conditions.py, test_file_conditions.py or test_stand_ins.py
 CONDITIONS = {
+    "AI_INPUT_EMPTY",
+    "FILE_ENCRYPTED",
+    "FILE_TYPE_UNSUPPORTED",
+    "FILE_UNREADABLE",
+    "NO_TEXT",
+    "FLIGHT_NESTED",
+    "FLIGHT_OWNERS_LOST",
+    "RESULT_NOT_STORED",
+    "SESSION_BUSY",
+    "SESSION_FORGOTTEN",  # tests/stages/test_kept.py
     "RETRY_EXHAUSTED",
     "CIRCUIT_OPEN",
     "OVERLOAD",

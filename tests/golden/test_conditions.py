@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 import gevent
 import pytest
-from werkzeug.test import TestResponse
 
-from flightsvc.checklist import load_checklist
-from flightsvc.errors import CheckedFailure, ProviderUnavailable
-from flightsvc.settings import Settings
-from flightsvc.web.problem import MIMETYPE
-from tests.golden.scene import SMALL, Scene
-
-CHECKLIST = load_checklist(Settings())
-Make = Callable[..., Scene]
-LANGUAGES = ("zh", "en")
-
-
-def is_told(reply: TestResponse, code: str, language: str, status: int = 503) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(reply.data)
-    assert (reply.status_code, body["code"]) == (status, code), body
-    assert reply.content_type == MIMETYPE
-    assert body["detail"] == CHECKLIST.code(code).message(language)
-    assert reply.headers["Content-Language"] == language
-    return body
+from flightsvc.errors import ProviderUnavailable
+from tests.golden.scene import SMALL
+from tests.golden.telling import CHECKLIST, LANGUAGES, NO_RETRY, Make, is_told
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -63,9 +45,6 @@ def test_circuit_open(make: Make, language: str) -> None:
     assert scene.attempts() == (1, 0)
     assert scene.counted(CHECKLIST.code("CIRCUIT_OPEN")) == 1
     assert ("circuit_open", "CIRCUIT_OPEN") in scene.alerted.told
-
-
-NO_RETRY = {"evaluation": {"retry_delays_ms": ()}}
 
 
 def test_circuit_open_leads_to_the_smaller_model(make: Make) -> None:
@@ -137,8 +116,7 @@ def test_result_rejected(make: Make, language: str) -> None:
     judged |= {"follow_up_needed": False, "follow_up_question": None}
     scene.model.script([{"match": {}, "behave": {"answer": "text", "text": json.dumps(judged)}}])
     reply = scene.ask(language)
-    assert json.loads(reply.data)["code"] == "RESULT_TOO_LARGE"
-    assert reply.status_code == 500
+    is_told(reply, "RESULT_TOO_LARGE", language, 500, listed_as="RESULT_REJECTED")
     assert scene.counted(CHECKLIST.code("RESULT_REJECTED")) == 1
 
 
@@ -175,10 +153,8 @@ def test_request_invalid(make: Make, language: str) -> None:
     """What is wrong with a request its own words say, and nothing is called."""
     scene = make()
     reply = scene.ask(language, question="")
-    assert reply.status_code == 422
-    assert CHECKLIST.classify(CheckedFailure(json.loads(reply.data)["code"])).name == (
-        "REQUEST_INVALID"
-    )
+    body = is_told(reply, "INPUT_INVALID", language, 422, listed_as="REQUEST_INVALID")
+    assert body["detail"] == "question: must not be empty."
     assert scene.attempts() == (0, 0)
 
 

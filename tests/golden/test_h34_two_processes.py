@@ -102,7 +102,7 @@ def test_h34_twenty_calls_over_two_workers_are_one_probe(
     refused = [each for each in told if each[0]]
     assert [code for code, *_ in refused] == ["CIRCUIT_OPEN"] * 19
     assert all(retry_after_s > 0 for *_, retry_after_s in refused)
-    assert sorted(took_s for _, took_s, _ in refused)[-1] < 0.5  # at once; the probe took longer
+    assert max(took_s for _, took_s, _ in refused) < 0.1  # at once; the probe took longer
     assert model_server.stats()["calls"] == 6
 
 

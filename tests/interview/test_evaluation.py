@@ -85,13 +85,11 @@ def test_a_text_cannot_move_into_another_field() -> None:
     [
         {"question_number": 0},
         {"question_number": True},
-        {"question_number": 1.0},
+        {"question_number": 1.5},
         {"question_number": ""},
         {"question_number": "a b"},
         {"question_number": "x" * 33},
         {"question_number": "3\n"},
-        {"answer": ""},
-        {"answer": " \u3000\n"},
         {"answer": "x" * 50_001},
         {"answer": "half a pair \udc00"},
         {"answer": "NUL \0"},
@@ -107,6 +105,25 @@ def test_a_text_cannot_move_into_another_field() -> None:
 def test_other_inputs_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises((ValidationError, InvalidKey)):
         EvaluationInput.model_validate({**ASKED, **change})
+
+
+@pytest.mark.parametrize(
+    ("answer", "blank"),
+    [
+        ("", True),
+        (" \u3000\n\t", True),
+        ("\u200b\ufeff\u2060", True),
+        ("\u2028\u00ad", True),
+        ("。", False),
+        ("0", False),
+        ("🙂", False),
+        ("\u200b-", False),
+    ],
+    ids=ascii,
+)
+def test_an_answer_of_which_nothing_can_be_seen_is_none(answer: str, blank: bool) -> None:
+    asked = EvaluationInput.model_validate({**ASKED, "answer": answer})
+    assert evaluation.nothing_said(asked) is blank
 
 
 def test_the_answer_stands_quoted_in_a_message_of_its_own() -> None:

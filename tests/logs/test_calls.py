@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import gevent
@@ -23,6 +25,7 @@ from flightsvc.providers.models import Models
 from flightsvc.settings import Settings
 from flightsvc.tracing import TraceContext
 from tests.logs.reading import Written, read
+from tests.support.redis_server import RedisServer
 
 WORDS = "the candidate's own words"
 
@@ -222,6 +225,41 @@ def test_a_call_that_is_stopped_is_no_failure(make: Callable[..., Scene]) -> Non
     waiting.get()
     assert scene.failures() == []
     assert [code for _, code, _ in scene.watch.failures] == ["DRAINING"]  # what the caller is told
+
+
+class Deaf(Model):
+    """Its client does not hear of any time limit."""
+
+    def complete(self, request: ModelRequest, timeout_s: float) -> ModelAnswer:
+        self.requests.append(request)
+        while True:
+            with suppress(gevent.Timeout):
+                gevent.sleep(60)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["local", "redis"])
+def test_a_call_that_is_stopped_at_its_flight_s_limit_has_its_line(
+    make: Callable[..., Scene], redis_server: RedisServer, namespace: str, shared: bool
+) -> None:
+    where = {"mode": "hybrid", "redis_url": redis_server.url, "namespace": namespace}
+    times = {"timeout_ms": 200, "budget_ms": 300, "retry_delays_ms": ()}
+    scene = make(stages={"evaluation": times}, **(where if shared else {}))
+    scene.model = Deaf()
+    scene.invoker._tools = replace(scene.invoker._tools, models=Models(scene.model))
+    scene.invoker._models = Models(scene.model)
+    trace = TraceContext.new()
+    told = [gevent.spawn(scene.ask, trace) for _ in range(3)]
+    assert {each.get().code for each in told} == {"BUDGET_EXHAUSTED"}
+    gevent.sleep(0.05)
+
+    (line,) = scene.failures()
+    assert (line["code"], line["fallback_action"]) == ("BUDGET_EXHAUSTED", None)
+    assert (line["level"], line["trace_id"]) == ("warning", trace.trace_id)
+    assert line["role"] == ("owner" if shared else "local")
+    assert 300 <= line["duration_ms"] < 2_000
+    assert line["flight_id"]
+    assert len(line["fingerprint"]) == 16
+    assert [code for _, code, _ in scene.watch.failures] == ["BUDGET_EXHAUSTED"]
 
 
 def test_who_is_turned_away_is_counted_and_not_logged_as_a_call(make: Callable[..., Scene]) -> None:

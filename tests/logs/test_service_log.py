@@ -194,6 +194,38 @@ def test_the_form_changes_at_hup_and_text_is_one_line_each(tmp_path: Path) -> No
     assert [line["session_id"] for line in read("\n".join(jsons), "request")] == ["after"]
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_model_that_fails_leaves_one_line_however_many_wait(
+    model: ModelServerProcess, form: str
+) -> None:
+    """All retries and the smaller model fail: four calls, three callers, one failure line."""
+    model.reset()
+    model.script([{"match": {}, "behave": {"status": 500}}])
+    env = {
+        **openai(model),
+        "FLIGHTSVC_OPENAI_SMALL_MODEL": "small",
+        "FLIGHTSVC_STAGES__EVALUATION__RETRY_DELAYS_MS": "[100, 100]",
+        "FLIGHTSVC_LOG_FORMAT": form,
+    }
+    with Service(env, workers=2) as service:
+        asking: list[Any] = [gevent.spawn(service.post, path("s"), ASKED) for _ in range(3)]
+        assert {each.get().json()["code"] for each in asking} == {"RETRY_EXHAUSTED"}
+        wait_until(lambda: service.log().count("failed after" if form == "text" else "failure") > 0)
+        gevent.sleep(0.3)
+        log = service.log()
+
+    assert model.stats()["calls"] == 4
+    if form == "json":
+        (failure,) = read(log, "failure")
+        assert (failure["code"], failure["retry_count"]) == ("RETRY_EXHAUSTED", 2)
+        assert (failure["role"], failure["fallback_action"]) == ("owner", "manual_review")
+        assert len(read(log, "request")) == 3
+        return
+    (line,) = [line for line in log.splitlines() if "failed after" in line]
+    assert "[WARNING] failed after " in line
+    assert " role=owner code=RETRY_EXHAUSTED fallback_action=manual_review session_id=s " in line
+
+
 def test_a_file_gets_gunicorns_lines_and_ours_and_is_opened_again(tmp_path: Path) -> None:
     file = tmp_path / "error.log"
     with Silent("--error-logfile", str(file)) as master:

@@ -46,6 +46,7 @@ ASIDES = st.one_of(
     st.tuples(st.just("inspect"), FLIGHT),
     st.tuples(st.just("leave"), FLIGHT, WORKER),
     st.tuples(st.just("discard"), FLIGHT, st.booleans(), PICK, CHECKSUMS),
+    st.tuples(st.just("forget"), FLIGHT),
     st.tuples(st.just("lose"), st.sampled_from([*LOST, "live", "fence"])),
     st.tuples(st.just("trim"), FLIGHT),
     st.tuples(st.just("worker_dies"), WORKER),

@@ -223,6 +223,14 @@ class Machine(RuleBasedStateMachine):
         )
         assert got.value == told
 
+    def _forget(self, flight: int) -> None:
+        flight_id, before = self.both.key(flight).flight_id, self.model.state_of(flight)[0]
+        got, told = self.both.step(
+            lambda: self.workers[0].forget(flight_id), lambda: self.model.forget(flight)
+        )
+        assert got.value == told
+        self.promises.moved("forget", before, self.model.state_of(flight)[0])
+
     def _lose(self, key: str) -> None:
         if key == "fence":
             self.promises.lost_fence()

@@ -134,6 +134,17 @@ class Model(Deciding):
         self.drop(f"result:{flight.name}")
         return "OK"
 
+    def forget(self, number: int) -> str:
+        flight = self.flights[number]
+        self.drop(f"result:{flight.name}")
+        if flight.meta is None:
+            return "LOST"
+        if flight.meta.flying:
+            return "BUSY"
+        for part in ("meta", "events"):
+            self.drop(f"{part}:{flight.name}")
+        return "OK"
+
     def _mine(
         self, number: int, token: str, fence: int, *, ended: bool = False
     ) -> tuple[Flight, str]:

@@ -10,7 +10,7 @@ from flightsvc.flight.coordinator import FlightCoordinator, Ownership
 from flightsvc.flight.serializer import Envelope
 from flightsvc.flight.state import Failure
 from tests.proof.model import Model
-from tests.proof.world import FAILURE_TTL, Error
+from tests.proof.world import Error
 
 #: codec and size of every stored answer
 PACKED = ("none+raw", 6)
@@ -89,8 +89,6 @@ def _finish(model: Model, own: Owned, checksum: str) -> Write:
 
 def _fail(model: Model, own: Owned, failure: Failure) -> Write:
     kind, wait = failure.error_type.value, failure.retry_after_ms
-    if not failure.retryable:
-        wait = max(wait, FAILURE_TTL)
     error = Error(kind, failure.code, failure.retryable, failure.status, wait)
 
     def expected() -> str:

@@ -43,6 +43,7 @@ DRIVE: dict[str, Callable[[Desk, str], bool]] = {
     "fail": _write(verbs.FAIL),
     "release": _write(verbs.RELEASE),
     "abandon": _write(verbs.ABANDON),
+    "forget": _write(verbs.FORGET),
 }
 
 

@@ -11,7 +11,9 @@ from flightsvc.metrics import Metrics
 from flightsvc.model_server.process import ModelServerProcess
 from flightsvc.providers import Message, ModelRequest, Provider, make_provider
 from flightsvc.settings import Settings
-from tests.providers.failing import PROMPT, SECRET
+from tests.providers.failing import KEY, PROMPT, SECRET
+
+STAGES = ("evaluation", "follow_up", "extraction", "demeanor")
 
 
 @pytest.fixture(scope="session")
@@ -49,6 +51,24 @@ def make(server: ModelServerProcess, metrics: Metrics) -> Iterator[Callable[...,
     yield build
     for provider in made:
         provider.close()
+
+
+@pytest.fixture
+def xingchen(server: ModelServerProcess, make: Callable[..., Provider]) -> Callable[..., Provider]:
+    """Makes providers that run the server's workflows; settings may be added or replaced."""
+
+    def build(**changes: Any) -> Provider:
+        given: dict[str, Any] = {
+            "provider": "xingchen",
+            "openai_base_url": "",
+            "xingchen_base_url": server.xingchen_url,
+            "xingchen_api_key": KEY,
+            "xingchen_api_secret": SECRET,
+            "stages": {stage: {"flow_id": f"{stage}-flow"} for stage in STAGES},
+        }
+        return make(**{**given, **changes})
+
+    return build
 
 
 @pytest.fixture

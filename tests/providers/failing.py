@@ -8,6 +8,7 @@ from flightsvc.errors import ProviderError
 from flightsvc.providers import ModelRequest, Provider
 
 SECRET = "sk-secret-key"
+KEY = "app-key-of-xingchen"
 PROMPT = "the prompt, in confidence"
 SAID = "what the model said, in confidence"
 
@@ -18,7 +19,7 @@ def failure(provider: Provider, request: ModelRequest) -> ProviderError:
         provider.complete(request, 10)
     error: BaseException | None = caught.value
     while error is not None:
-        for word in (SECRET, PROMPT, SAID):
+        for word in (SECRET, KEY, PROMPT, SAID):
             assert word not in f"{error} {error!r}"
         error = error.__cause__
     return caught.value

@@ -21,12 +21,12 @@ GOOD = {
 
 
 def make(**changes: Any) -> Any:
-    return make_provider(Settings(**{**GOOD, **changes}), Metrics.off())
+    return make_provider(Settings.checked(**{**GOOD, **changes}), Metrics.off())
 
 
 def test_the_provider_that_the_settings_name_is_made() -> None:
     assert (make().name, make().model) == ("openai", "m")
-    assert make(provider="simulated").name == "simulated"
+    assert make(provider="simulated", openai_base_url="").name == "simulated"
 
 
 @pytest.mark.parametrize(

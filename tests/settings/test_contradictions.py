@@ -11,6 +11,8 @@ from flightsvc.errors import SettingsError
 from flightsvc.settings import Settings
 
 SECRET = "s3cr3t"
+FLOW = {"evaluation": {"flow_id": 7265177322515169282}}
+OPENAI = {"provider": "openai", "openai_base_url": "http://h/v1", "openai_model": "m"}
 
 #: values, and what the message must name
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -38,6 +40,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"stages": {"evaluation": {"l1_ttl_s": 6, "result_ttl_s": 5.5}}},
         ["stages.evaluation.l1_ttl_s (6)", "stages.evaluation.result_ttl_s (5.5)"],
     ),
+    "a tenant's token that is an operator's": (
+        {"api_tokens": {SECRET: "acme"}, "operator_tokens": {SECRET: "ada", "other": "bert"}},
+        ["A token stands both in api_tokens and in operator_tokens", "of their own"],
+    ),
     "unknown stage": (
         {"stages": {"evalution": {}}},
         ["'evalution'", "did you mean evaluation?", "custom_stages"],
@@ -61,6 +67,38 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a user in the model's address": (
         {"provider": "openai", "openai_model": "m", "openai_base_url": f"http://u:{SECRET}@h/v1"},
         ["openai_base_url must not name a user", "openai_api_key"],
+    ),
+    "xingchen without a key": (
+        {"provider": "xingchen", "xingchen_api_secret": SECRET, "stages": FLOW},
+        ["provider is xingchen", "xingchen_api_key is empty"],
+    ),
+    "xingchen without a secret": (
+        {"provider": "xingchen", "xingchen_api_key": SECRET, "stages": FLOW},
+        ["provider is xingchen", "xingchen_api_secret is empty"],
+    ),
+    "xingchen without a workflow": (
+        {"provider": "xingchen", "xingchen_api_key": SECRET, "xingchen_api_secret": SECRET},
+        ["provider is xingchen", "stages.evaluation.flow_id"],
+    ),
+    "a workflow that nobody runs": (
+        {"xingchen_api_key": SECRET},
+        ["xingchen_api_key is set", "provider is simulated", "provider to xingchen"],
+    ),
+    "a key of xingchen that no header may hold": (
+        {"xingchen_api_key": f"{SECRET}\n", **OPENAI},
+        ["xingchen_api_key holds characters"],
+    ),
+    "a secret that no header may hold": (
+        {"xingchen_api_secret": f"{SECRET} é"},
+        ["xingchen_api_secret holds characters"],
+    ),
+    "key and secret in one": (
+        {"xingchen_api_key": f"{SECRET}:x", **OPENAI},
+        ["xingchen_api_key holds a colon", "xingchen_api_secret"],
+    ),
+    "a user in the workflows' address": (
+        {"xingchen_base_url": f"https://u:{SECRET}@h"},
+        ["xingchen_base_url must not name a user", "xingchen_api_key"],
     ),
     "local with a redis": (
         {"mode": "local", "redis_url": "redis://h"},

@@ -15,6 +15,7 @@ from flightsvc.app import FlightSvc, close_worker, create_app
 from flightsvc.settings import Settings
 from flightsvc.web import modules_blueprint
 from tests.processes import wait_until
+from tests.support.data import DATA_DIR
 from tests.support.redis_server import RedisServer
 
 TENANTS = {"token-acme": "acme"}
@@ -33,7 +34,8 @@ ALL = [
 
 def app_of(**values: Any) -> Flask:
     given: dict[str, Any] = {"simulated_latency_ms": 0, "api_tokens": TENANTS}
-    return create_app(Settings(**{**given, "operator_tokens": OPERATORS, **values}))
+    mine = {"operator_tokens": OPERATORS, "data_dir": DATA_DIR}
+    return create_app(Settings(**{**given, **mine, **values}))
 
 
 @pytest.fixture
@@ -83,7 +85,7 @@ def test_without_operator_tokens_there_is_nothing(method: str, path: str) -> Non
 @pytest.mark.parametrize("header", [None, "Bearer token-anna", "Bearer token-acme"])
 def test_a_host_that_mounts_them_without_tokens_serves_nothing(header: str | None) -> None:
     app = Flask("host")
-    FlightSvc(app, Settings(mode="local", api_tokens=TENANTS))
+    FlightSvc(app, Settings(mode="local", api_tokens=TENANTS, data_dir=DATA_DIR))
     app.register_blueprint(modules_blueprint(), url_prefix="/ops")
     headers = {} if header is None else {"Authorization": header}
 
@@ -95,7 +97,12 @@ def test_the_host_s_own_sign_in_is_for_tenants_only(
     redis_server: RedisServer, namespace: str
 ) -> None:
     app = Flask("host")
-    settings = Settings(redis_url=redis_server.url, namespace=namespace, operator_tokens=OPERATORS)
+    settings = Settings(
+        redis_url=redis_server.url,
+        namespace=namespace,
+        operator_tokens=OPERATORS,
+        data_dir=DATA_DIR,
+    )
     FlightSvc(app, settings, tenant_of=lambda request: "anybody")
     app.register_blueprint(modules_blueprint())
     client = app.test_client()

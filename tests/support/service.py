@@ -103,6 +103,11 @@ class Service:
         self.url = ""
 
     @property
+    def data_dir(self) -> Path:
+        """What it keeps files and rows in, unless its settings say otherwise."""
+        return Path(self._folder.name)
+
+    @property
     def pid(self) -> int:
         """The master's."""
         assert self._process is not None, "not started"

@@ -10,6 +10,7 @@ import gevent
 from flightsvc.errors import CallFailed, Overloaded
 from flightsvc.flight import FlightContext, FlightKey, verbs
 from flightsvc.store import scripts
+from flightsvc.store import verbs as shared_verbs
 from tests.flight.conftest import Worker
 from tests.flight.flying import Caller, Model, ask, await_following, count, values
 from tests.support.redis_node import RedisNode
@@ -40,7 +41,7 @@ def rights(user: str) -> list[str]:
 
 def test_the_rights_are_those_that_scripts_and_store_use() -> None:
     used = set(STORE)
-    for verb in verbs.ALL:
+    for verb in (*verbs.ALL, *shared_verbs.ALL):
         text = scripts.source(verb.name).decode()
         calls = re.findall(r"redis\.p?call\('(\w+)'(?:, '(STREAM)')?", text)
         used |= {"|".join(part for part in call if part).lower() for call in calls}

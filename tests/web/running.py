@@ -8,6 +8,7 @@ from typing import Any
 from flightsvc.interview.evaluation import EvaluationInput, flight_key
 from flightsvc.model_server.process import ModelServerProcess
 from flightsvc.settings import Settings
+from tests.support.data import DATA_DIR
 from tests.support.service import Reply, Service
 
 TOKENS = {"token-acme": "acme", "token-beta": "beta"}
@@ -20,7 +21,7 @@ EVALUATIONS = "/v1/interviews/s1/evaluations"
 
 def local_settings(**values: Any) -> Settings:
     """For an app in this process: no Redis, and a simulated model that answers at once."""
-    return Settings(mode="local", simulated_latency_ms=0, **values)
+    return Settings(mode="local", simulated_latency_ms=0, **{"data_dir": DATA_DIR, **values})
 
 
 def openai(model: ModelServerProcess) -> dict[str, str]:

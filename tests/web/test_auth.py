@@ -123,7 +123,7 @@ def test_the_host_may_refuse_in_its_own_way(asked: dict[str, Any]) -> None:
     assert (response.status_code, response.headers["Location"]) == (302, "/")
 
 
-@pytest.mark.parametrize("tenant", [7, b"acme", ("acme",)])
+@pytest.mark.parametrize("tenant", [7, b"acme", ("acme",), ""])
 def test_a_tenant_that_is_no_text_is_our_fault(tenant: Any, asked: dict[str, Any]) -> None:
     response = mounted(lambda request: tenant).post(EVALUATIONS, json=asked)
 

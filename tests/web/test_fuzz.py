@@ -51,7 +51,9 @@ def send(client: FlaskClient, body: bytes, content_type: str = "application/json
     assert "Traceback" not in response.text
     if response.status_code == 200:
         assert len(response.headers["Flight-Id"]) == 32
-        assert 0 <= json.loads(response.data)["score"] <= 100
+        judged = json.loads(response.data)
+        if judged.get("code") != "AI_INPUT_EMPTY":  # of which there is nothing to judge
+            assert 0 <= judged["score"] <= 100
     else:
         assert response.content_type == "application/problem+json"
         members = json.loads(response.data)
@@ -91,7 +93,7 @@ def test_one_field_of_a_good_request(
 @FAST
 @given(body=GOOD)
 def test_any_characters_are_judged(client: FlaskClient, body: dict[str, Any]) -> None:
-    blank = not body["answer"].strip() or not body["question"].strip()
+    blank = not body["question"].strip()
     nul = any("\0" in str(value) for value in body.values())
 
     sent = json.dumps(body, ensure_ascii=False).encode()
@@ -105,6 +107,6 @@ def test_any_address(client: FlaskClient, session_id: str, flight_id: str) -> No
     posted = client.post(f"/v1/interviews/{session_id}/evaluations", json={})
     shown = client.get(f"/v1/flights/{flight_id}")
 
-    assert posted.status_code in (308, 404, 405, 422)
-    assert shown.status_code in (308, 404)
+    assert posted.status_code in (404, 405, 422)
+    assert shown.status_code == 404
     assert "Traceback" not in posted.text + shown.text

@@ -37,6 +37,9 @@ def host(prefix: str, service: FlightSvc | None = None) -> Flask:
     return app
 
 
+STAGES = ("evaluations", "follow-ups", "extractions", "demeanor")
+
+
 def rules(app: Flask) -> set[str]:
     return {rule.rule for rule in app.url_map.iter_rules() if rule.endpoint != "static"}
 
@@ -47,7 +50,9 @@ def test_h45_the_url_map_is_as_documented(prefix: str, asked: dict[str, Any]) ->
 
     assert rules(app) == {
         "/crash",
-        prefix + "/v1/interviews/<session_id>/evaluations",
+        *(f"{prefix}/v1/interviews/<session_id>{rest}" for rest in ("", "/report")),
+        *(f"{prefix}/v1/interviews/<session_id>/{stage}" for stage in STAGES),
+        *(f"{prefix}/v1/interviews/<session_id>/{stage}/<flight_id>" for stage in STAGES),
         prefix + "/v1/flights/<flight_id>",
     }
     assert app.test_client().post(prefix + EVALUATIONS, json=asked).status_code == 200

@@ -100,7 +100,7 @@ def test_one_name_twice_is_refused(client: FlaskClient, asked: dict[str, Any]) -
         ({"question_number": "three thousand!"}, "question_number"),
         ({"question": ""}, "question"),
         ({"question": 5}, "question"),
-        ({"answer": "  \n"}, "answer"),
+        ({"answer": None}, "answer"),
         ({"answer": "a\0b"}, "answer"),
         ({"answer": "\ud800"}, "answer"),
         ({"answer": "x" * 50_001}, "answer"),
@@ -118,6 +118,18 @@ def test_a_wrong_field_is_named(
     members = is_problem(response, 422, "INPUT_INVALID")
     assert members["detail"].startswith(field + ": ")
     assert members["retryable"] is False
+
+
+def test_an_empty_answer_is_guided_and_no_model_is_asked(
+    app: Flask, client: FlaskClient, asked: dict[str, Any]
+) -> None:
+    for _ in range(2):
+        response = client.post(EVALUATIONS, json={**asked, "answer": "  \n"})
+        body = json.loads(response.data)
+        assert (response.status_code, body["code"]) == (200, "AI_INPUT_EMPTY")
+        assert response.headers["Flight-Fallback"] == body["fallback"] == "template"
+        assert body["message"].startswith("There is no answer to judge yet.")
+    assert calls(app) == 0
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b"3", b'"text"', b"true"])
@@ -204,7 +216,7 @@ def test_options_names_the_methods(client: FlaskClient) -> None:
     assert response.headers["Allow"] == "POST, OPTIONS"
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/interviews/s1", "/v1/nothing", "/static/x"])
+@pytest.mark.parametrize("path", ["/", "/v1", "/v1/interviews/s1/x", "/v1/nothing", "/static/x"])
 def test_an_unknown_address_is_a_problem_too(client: FlaskClient, path: str) -> None:
     is_problem(client.get(path), 404, "NOT_FOUND")
 

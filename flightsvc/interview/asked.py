@@ -1,0 +1,126 @@
+"""One question that somebody asks, ready to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Generic
+
+from flightsvc.errors import FlightSvcError
+from flightsvc.facts import CallFacts
+from flightsvc.flight.key import FlightKey
+from flightsvc.flight.result import FlightResult
+from flightsvc.flight.state import Role
+from flightsvc.interview.keeping import record_of
+from flightsvc.interview.stage import In, Stage
+from flightsvc.interview.stage_call import StageCall
+from flightsvc.interview.tools import Tools
+from flightsvc.providers.base import Provider
+from flightsvc.tracing import TraceContext
+
+#: roles of answers that were made before, maybe where no row could be written
+REPLAYED = (Role.REPLAY, Role.L1)
+
+
+@dataclass(eq=False, slots=True)
+class AskedQuestion(Generic[In]):
+    """A question of one stage, in one session.
+
+    :param tools: what it is asked with.
+    :param stage: its kind.
+    :param provider: whom the stage asks now.
+    """
+
+    tools: Tools
+    stage: Stage[In]
+    session_id: str
+    asked: In
+    tenant: str
+    provider: Provider
+    #: what the question is
+    key: FlightKey = field(init=False)
+    #: makes the same question later, as things then stand
+    anew: Callable[[], AskedQuestion[In]] | None = None
+
+    def __post_init__(self) -> None:
+        self.key = self.stage.flight_key(
+            self.session_id,
+            self.asked,
+            tenant=self.tenant,
+            provider=self.provider.name,
+            model=self.provider.model,
+        )
+
+    def answer(
+        self, trace: TraceContext | None = None, facts: CallFacts | None = None
+    ) -> FlightResult:
+        """The answer: from a replay, a flight in the air, or by the one call.
+
+        :param trace: the caller's place in its trace; None: a new trace.
+        :param facts: filled in with what becomes known of the call, if this caller begins it:
+            plain values, since the request may be over before the call is.
+        :raises CallFailed: the model could not be asked, or its answer does not fit.
+        :raises WaitTimeout: no answer within the stage's patience; the call goes on.
+        :raises FlightSvcError: this worker takes no callers now, or Redis is needed and gone.
+        """
+        trace, facts = trace or TraceContext.new(), facts or CallFacts()
+        self._note(trace, facts)
+        call = StageCall(
+            self.tools, self.stage, self.session_id, self.asked, self.tenant, self.provider,
+            trace, facts, self.keep,
+        )  # fmt: skip
+        try:
+            result = self.tools.flights.run(self.key, call, queued=True)
+        except FlightSvcError as error:
+            told = self.tools.aftermath.again(self._place, error)
+            if told is None:
+                self.tools.aftermath.refused(facts, error, returned=call.returned)
+                raise
+            fence = getattr(error, "fence", 0)
+            result = FlightResult.stand_in(told.value, told.action, error.flight_id, fence)
+        if result.fallback is not None:
+            self._refresh(result)
+            return result
+        if result.role in REPLAYED and not self.tools.keeping.knows(result.flight_id, result.fence):
+            self.keep(result.flight_id, result.fence, result.value)
+        return result
+
+    def keep(self, flight_id: str, fence: int, value: dict[str, Any]) -> None:
+        """Write an answer's row.
+
+        :raises SessionForgotten: the session was deleted after the question was asked.
+        """
+        self.tools.keeping.keep(
+            record_of(
+                self.stage.STAGE,
+                self.stage.business_key(self.asked),
+                tenant=self.tenant,
+                session_id=self.session_id,
+                flight_id=flight_id,
+                fence=fence,
+                value=value,
+                asked=self.stage.said(self.asked),
+            )
+        )
+
+    def _refresh(self, stand_in: FlightResult) -> None:
+        """Have a new answer asked for, where an older one stands in and the list says so."""
+        anew = self.anew
+        if anew is not None and self.tools.aftermath.refreshes(stand_in):
+            self.tools.refresher.later(self.key.flight_id, lambda: anew().answer())
+
+    @property
+    def _place(self) -> tuple[str, ...]:
+        """Where in the tenant's sessions it stands."""
+        return self.tenant, self.stage.STAGE, self.session_id, self.stage.place(self.asked)
+
+    def _note(self, trace: TraceContext, facts: CallFacts) -> None:
+        """What may be known of a question without knowing it."""
+        facts.trace_id, facts.session_id = trace.trace_id, self.session_id
+        facts.tenant, facts.stage = self.tenant, self.stage.STAGE
+        texts = self.stage.texts(self.asked)
+        facts.input_length = sum(map(len, texts))
+        # each length first, so that no two inputs run together
+        whole = "".join(f"{len(text)}:{text}" for text in texts)
+        facts.input_hash = sha256(whole.encode()).hexdigest()[:32]

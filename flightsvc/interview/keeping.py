@@ -1,0 +1,97 @@
+"""Answers as rows: written by whoever made the call, and by a replay that may find none."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from typing import Any
+
+from flightsvc.errors import RecordsError, SessionForgotten
+from flightsvc.flight.key import hash_text
+from flightsvc.records import Kind, Record, Records
+from flightsvc.store.shared import SharedState
+
+log = logging.getLogger(__name__)
+
+#: answers of which this worker remembers that they have their row
+MAX_KNOWN = 10_000
+
+#: the kind of row that a stage writes
+KINDS: dict[str, Kind] = {
+    "evaluation": "evaluation",
+    "follow_up": "follow_up",
+    "extraction": "question_set",
+    "demeanor": "demeanor",
+}
+
+
+class Keeping:
+    """Keeps the answers of one worker. A database that is down costs no answer.
+
+    :param records: None: nothing is kept.
+    :param shared: says which sessions were deleted; None: nobody does.
+    """
+
+    def __init__(self, records: Records | None, shared: SharedState | None) -> None:
+        self._records = records
+        self._shared = shared
+        self._known: OrderedDict[tuple[str, int], None] = OrderedDict()
+
+    def keep(self, record: Record) -> None:
+        """Write an answer's row, unless this worker knows that it is there.
+
+        :raises SessionForgotten: the session was deleted after the question was asked.
+        """
+        if self._records is None or self.knows(record.flight_id, record.fence):
+            return
+        if self._shared is not None and record.fence:
+            deleted_ms = self._shared.watch.forgotten_ms(mark_of(record.tenant, record.session_id))
+            if 1000 * deleted_ms > record.fence:  # a fence is never less than the time in µs
+                raise SessionForgotten()
+        try:
+            self._records.write(record)
+        except RecordsError as error:
+            log.warning("flight %s: its row was not written: %s", record.flight_id, error)
+            return
+        self._known[record.flight_id, record.fence] = None
+        if len(self._known) > MAX_KNOWN:
+            self._known.popitem(last=False)
+
+    def knows(self, flight_id: str, fence: int) -> bool:
+        """Whether an answer has its row, for all that this worker knows, or needs none."""
+        return self._records is None or (flight_id, fence) in self._known
+
+    def forget(self, flight_id: str) -> None:
+        """The row is gone: a replay would have to write it again."""
+        for seen in [each for each in self._known if each[0] == flight_id]:
+            del self._known[seen]
+
+
+def mark_of(tenant: str, session_id: str) -> str:
+    """What all workers are told when a session is deleted."""
+    return "session:" + hash_text("forgotten session", tenant, session_id)[:32]
+
+
+def record_of(
+    stage: str,
+    business_key: str,
+    *,
+    tenant: str,
+    session_id: str,
+    flight_id: str,
+    fence: int,
+    value: dict[str, Any],
+    asked: dict[str, Any],
+) -> Record:
+    """An answer as its row."""
+    return Record(
+        tenant=tenant,
+        session_id=session_id,
+        kind=KINDS[stage],
+        business_key=business_key,
+        fence=fence,
+        flight_id=flight_id,
+        value=value,
+        asked=asked,
+        file_digest=asked.get("file_digest"),
+    )
