@@ -156,6 +156,13 @@ class DistributedFlights:
         """
         return self.coordinator.inspect(flight_id)
 
+    def stand_in(self, view: FlightView) -> Landed | None:
+        """What those who waited were told in place of an answer; see :class:`FlightFollower`.
+
+        :raises StoreError: if Redis does not answer.
+        """
+        return self._follower.stand_in(view.flight_id, view.fence)
+
     @property
     def shards(self) -> int:
         """How many parts the flights are spread over."""

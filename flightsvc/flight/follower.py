@@ -75,6 +75,17 @@ class FlightFollower:
                 if not feed.take(event):
                     return
 
+    def stand_in(self, flight_id: str, fence: int) -> Landed | None:
+        """What those who waited were told in place of an answer, as long as that is remembered.
+
+        :raises StoreError: if Redis could not be asked.
+        """
+        for event in self._events.look(flight_id, "0"):
+            if event.kind == "failed" and event.fence == fence:
+                end = self._failure(event)
+                return end if isinstance(end, Landed) else None
+        return None
+
     def _failure(self, event: FlightEvent) -> End:
         fields = event.fields
         packed = fields.get(b"fallback")

@@ -213,6 +213,23 @@ class SingleFlight:
         except StoreError as error:
             raise CoordinationUnavailable(retry_after_s=1) from error
 
+    def stand_in(self, view: FlightView) -> FlightResult | None:
+        """What those who waited for a flight were told in place of an answer.
+
+        :param view: of a flight that failed.
+        :returns: None if they were told the failure, or if it ended more than half a minute ago.
+        :raises CoordinationUnavailable: Redis does not answer.
+        """
+        if self._distributed is None:
+            return None
+        try:
+            end = self._distributed.stand_in(view)
+        except StoreError as error:
+            raise CoordinationUnavailable(retry_after_s=1) from error
+        if end is None:
+            return None
+        return FlightResult(end.payload, Role.REPLAY, view.flight_id, end.fence, end.fallback)
+
     def live(self, limit: int = 200, *, newest: bool = False) -> LiveFlights:
         """The flights in the air now, of all workers; without Redis those of this one.
 

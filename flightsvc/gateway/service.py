@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from gevent import GreenletExit
 
-from flightsvc.errors import FlightSvcError, ModulePaused, SkipRetry
+from flightsvc.errors import FlightSvcError, ModulePaused, ProviderError, SkipRetry
 from flightsvc.facts import CallFacts, CallWatch, Unwatched
 from flightsvc.flight.call import FlightContext
 from flightsvc.flight.service import SingleFlight
@@ -20,7 +20,7 @@ from flightsvc.gateway.caller import ChatCaller
 from flightsvc.gateway.chat import STAGE, Chat, InvalidChat, Sharing
 from flightsvc.gateway.heard import Memory
 from flightsvc.gateway.key import body_digest, chat_key
-from flightsvc.guard import AiCallGuard, Route, Routes, Target
+from flightsvc.guard import AiCallGuard, Route, Routes, Target, checked
 from flightsvc.providers import ChatProvider, Models
 from flightsvc.settings import Settings
 from flightsvc.store.shared import SharedState
@@ -133,7 +133,7 @@ class ChatGateway:
     def models(self) -> Sequence[Mapping[str, Any]]:
         """The models that clients may ask, each an object with an ``id``.
 
-        :raises ProviderError: the model's service does not say.
+        :raises CheckedFailure: the model's service does not say.
         """
         offered = self._settings.gateway_models
         if offered:
@@ -141,7 +141,11 @@ class ChatGateway:
                 {"id": name, "object": "model", "created": 0, "owned_by": "flightsvc"}
                 for name in offered
             ]
-        return self._provider().list_models(LIST_S)
+        provider = self._provider()
+        try:
+            return provider.list_models(LIST_S)
+        except ProviderError as error:  # what it says is about our key or address, not for clients
+            raise checked(self._guard.checklist.classify(error, provider.name), error) from error
 
     @property
     def simulated(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from flightsvc.checklist import Checklist, Code, fingerprint
 from flightsvc.checklist.events import ReviewAsked, StateEvent, event_of
@@ -33,16 +33,6 @@ from flightsvc.store.shared import SharedState
 #: codes of flights that no call failed with: the owners died one after the other, or Redis did not
 #: take the answer; who is told of it counts it
 UNCALLED = ("FLIGHT_OWNERS_LOST", "RESULT_NOT_STORED")
-
-
-class StandIn(NamedTuple):
-    """What is told in an answer's place.
-
-    :param action: the fallback that it comes from.
-    """
-
-    value: dict[str, Any]
-    action: str
 
 
 class Aftermath:
@@ -111,17 +101,20 @@ class Aftermath:
         log_failure(facts, _told(ctx), error, duration_s=duration_s, foreseen=True)
         self._tell(ctx, code, provider, facts)
 
-    def again(self, place: tuple[str, ...], error: FlightSvcError) -> StandIn | None:
+    def again(self, place: tuple[str, ...], error: FlightSvcError) -> FlightResult | None:
         """What stands in where a flight is remembered as a failure that has a stand-in of its own:
         who asks again gets it again, and no model is asked.
 
-        :param place: where the question stands; see :class:`Question`.
+        :param place: where the question stands; see :class:`Question`. Its tenant and stage alone
+            have no older answer.
         """
         code = self._checklist.codes.get(error.code)
         if code is None or not isinstance(error, CallFailed):
             return None
         value = self._stand_in(place, code)
-        return StandIn(value, code.fallback.action) if value is not None else None
+        if value is None:
+            return None
+        return FlightResult.stand_in(value, code.fallback.action, error.flight_id, error.fence)
 
     def refreshes(self, stand_in: FlightResult) -> bool:
         """Whether a new answer is fetched while an older one stands in."""

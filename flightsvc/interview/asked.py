@@ -77,8 +77,7 @@ class AskedQuestion(Generic[In]):
             if told is None:
                 self.tools.aftermath.refused(facts, error, returned=call.returned)
                 raise
-            fence = getattr(error, "fence", 0)
-            result = FlightResult.stand_in(told.value, told.action, error.flight_id, fence)
+            result = told
         if result.fallback is not None:
             self._refresh(result)
             return result

@@ -6,6 +6,7 @@ from flightsvc.errors import ModulePaused
 from flightsvc.facts import CallFacts, CallWatch, Unwatched
 from flightsvc.flight.result import FlightResult
 from flightsvc.flight.service import SingleFlight
+from flightsvc.flight.state import Failure, FlightView
 from flightsvc.guard import AiCallGuard
 from flightsvc.interview import demeanor, evaluation, extraction, follow_up
 from flightsvc.interview.aftermath import Aftermath
@@ -141,6 +142,25 @@ class InterviewAiInvoker:
         question = AskedQuestion(self._tools, stage, session_id, asked, tenant, provider)
         question.anew = lambda: self.question(stage, session_id, asked, tenant=tenant)
         return question
+
+    def fetched(self, view: FlightView, failure: Failure, session_id: str) -> FlightResult:
+        """What a flight that failed has in an answer's place: what those who waited were told, and
+        once that is forgotten, what the checklist has for everybody.
+
+        :param failure: what it ended with.
+        :param session_id: whose question it was.
+        :raises SessionForgotten: the session was deleted since.
+        :raises CallFailed: nothing stands in.
+        :raises CoordinationUnavailable: Redis does not answer.
+        """
+        self.keeping.check_wanted(view.tenant, session_id, view.fence)
+        told = self._tools.flights.stand_in(view)
+        if told is None:
+            error = failure.error(view.flight_id, view.fence)
+            told = self._tools.aftermath.again((view.tenant, view.stage), error)
+            if told is None:
+                raise error
+        return told
 
     def _asked(self, stage: str) -> Provider:
         """Whom a stage asks now.

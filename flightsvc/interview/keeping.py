@@ -44,10 +44,7 @@ class Keeping:
         """
         if self._records is None or self.knows(record.flight_id, record.fence):
             return
-        if self._shared is not None and record.fence:
-            deleted_ms = self._shared.watch.forgotten_ms(mark_of(record.tenant, record.session_id))
-            if 1000 * deleted_ms > record.fence:  # a fence is never less than the time in µs
-                raise SessionForgotten()
+        self.check_wanted(record.tenant, record.session_id, record.fence)
         try:
             self._records.write(record)
         except RecordsError as error:
@@ -56,6 +53,17 @@ class Keeping:
         self._known[record.flight_id, record.fence] = None
         if len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
+
+    def check_wanted(self, tenant: str, session_id: str, fence: int) -> None:
+        """Whether a session still wants what one of its questions came to.
+
+        :param fence: of the question's flight; 0: nobody knows when it was asked.
+        :raises SessionForgotten: it was deleted after the question was asked.
+        """
+        if self._shared is not None and fence:
+            deleted_ms = self._shared.watch.forgotten_ms(mark_of(tenant, session_id))
+            if 1000 * deleted_ms > fence:  # a fence is never less than the time in µs
+                raise SessionForgotten()
 
     def knows(self, flight_id: str, fence: int) -> bool:
         """Whether an answer has its row, for all that this worker knows, or needs none."""

@@ -17,6 +17,7 @@ from flightsvc.web.event_stream import EventStream, Pace
 from flightsvc.web.extension import Extension
 from flightsvc.web.language import language
 from flightsvc.web.openai_errors import to_openai
+from flightsvc.web.openapi_chat import CHAT, MODELS
 from flightsvc.web.render import JSON, render_json
 from flightsvc.web.routes import add_route
 
@@ -38,8 +39,13 @@ def gateway_blueprint(name: str = "gateway") -> Blueprint:
     """
     blueprint = Blueprint(name, __name__)
     chats, models = "/v1/chat/completions", "/v1/models"
-    add_route(blueprint, chats, "chat_completions", complete, "POST", errors=to_openai)
-    add_route(blueprint, models, "models", list_models, "GET", errors=to_openai)
+    asks, lists = {"POST": CHAT}, {"GET": MODELS}
+    add_route(
+        blueprint, chats, "chat_completions", complete, "POST", errors=to_openai, operations=asks
+    )
+    add_route(
+        blueprint, models, "models", list_models, "GET", errors=to_openai, operations=lists
+    )
     return blueprint
 
 

@@ -25,7 +25,7 @@ from flightsvc.web.openapi_interview import (
     asking_operation,
     fetching_operation,
 )
-from flightsvc.web.render import render_kept
+from flightsvc.web.render import render_kept, render_result
 from flightsvc.web.routes import add_route
 from flightsvc.web.sessions import delete_session, show_report, show_session
 from flightsvc.web.uploads import read_upload
@@ -128,7 +128,7 @@ def _fetching(door: Door) -> Callable[..., Response]:
         view = service.flights.inspect(flight_id)
         if view is not None and (view.tenant, view.stage) == mine:
             if view.failure is not None:
-                raise view.failure.error(flight_id, view.fence)
+                return render_result(service.invoker.fetched(view, view.failure, session_id))
             if view.state is not FlightState.SUCCEEDED:
                 return under_way(flight_id, session_id, endpoint, view.state)
         key = service.flights.in_the_air(flight_id)  # also where Redis has no part in it

@@ -81,7 +81,8 @@ def components(operations: frozenset[Operation]) -> dict[str, Json]:
             read |= {model: None} if model else {}
         for answer in each.answers:
             shapes = [m for shape in answer.bodies.values() for m in _models(shape)]
-            sent |= dict.fromkeys([*shapes, *answer.events.values()])
+            chunks = [each for each in answer.chunks if not isinstance(each, str)]
+            sent |= dict.fromkeys([*shapes, *answer.events.values(), *chunks])
         sent |= {each.faults.schema: None} if each.faults.schema else {}
     found = {**schemas(read, "validation"), **schemas(sent, "serialization")}
     return dict(sorted(found.items()))

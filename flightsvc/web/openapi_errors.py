@@ -22,7 +22,7 @@ from flightsvc.errors import (
     Unauthenticated,
     WaitTimeout,
 )
-from flightsvc.web.openapi_terms import OPERATOR, JsonBody, Operation, SignIn, Told
+from flightsvc.web.openapi_terms import OPERATOR, Asks, JsonBody, Operation, SignIn, Told
 
 UNEXPECTED = Told(500, "UNEXPECTED")
 FORBIDDEN = Told(403, "FORBIDDEN")
@@ -42,6 +42,8 @@ BY_NAME = (
 )  # fmt: skip
 #: what the flight itself finds wrong with an answer; the checklist has it as RESULT_REJECTED
 TOO_LARGE = Told(500, "RESULT_TOO_LARGE")
+#: of those, what only an interview's question can come to
+OF_INTERVIEWS = frozenset(["SESSION_FORGOTTEN", "AI_INPUT_EMPTY"])
 #: actions that always put something in the answer's place
 STANDS_IN = ("template", "clarify", "ask_input")
 #: codes that mean no call of a model: a route that can have one says so
@@ -73,7 +75,7 @@ def problems(
     if "session_id" in path:
         told.add(Told.of(InvalidInput))
     if operation.asks:
-        told.update(_of_call(checklist, kept=operation.asks == "kept"))
+        told.update(_of_call(checklist, operation.asks))
     by_status: dict[int, list[str]] = {}
     for status, code in sorted(told):
         by_status.setdefault(status, []).append(code)
@@ -93,24 +95,23 @@ def _of_who(operation: Operation, sign_in: SignIn) -> Iterator[Told]:
 def _of_body(operation: Operation) -> Iterator[Told]:
     if operation.body is None:
         return
-    kinds = (RequestError, BodyTooSlow, PayloadTooLarge, InvalidInput)
-    yield from map(Told.of, kinds)
+    yield from map(Told.of, (RequestError, BodyTooSlow, PayloadTooLarge))
     yield UNSUPPORTED
     if isinstance(operation.body, JsonBody):
+        yield Told.of(operation.body.wrong)
         yield from NOT_JSON
+    else:
+        yield Told.of(InvalidInput)
 
 
-def _of_call(checklist: Checklist, *, kept: bool) -> Iterator[Told]:
-    """What a call of the model can fail with.
-
-    :param kept: whether it is read from the flight afterwards, where nothing stands in.
-    """
-    yield from map(Told.of, OF_A_WAIT)
-    yield TOO_LARGE
+def _of_call(checklist: Checklist, asks: Asks) -> Iterator[Told]:
+    """What a call of the model can fail with."""
     names = {rule.to for rule in checklist.classifier.rules} | set(BY_NAME)
-    for code in (checklist.codes[name] for name in names - OF_NO_CALL):
-        if kept or code.fallback.action not in STANDS_IN:
-            yield Told(code.status, code.name)
+    told = {Told(code.status, code.name) for code in map(checklist.code, names - OF_NO_CALL)
+            if asks != "model" or code.fallback.action not in STANDS_IN}  # fmt: skip
+    if asks != "service":
+        told |= {TOO_LARGE, *map(Told.of, OF_A_WAIT)}
+    yield from (each for each in told if asks == "model" or each.code not in OF_INTERVIEWS)
 
 
 def says(code: str, checklist: Checklist) -> str:
@@ -134,5 +135,6 @@ _SAYS = {
     "JSON_INVALID": "The body is not JSON in UTF-8",
     "JSON_DUPLICATE_NAME": "An object in the body has one name twice",
     "REQUEST_INVALID": "The request cannot be read",
+    "MODEL_NOT_FOUND": "The model is none of FLIGHTSVC_GATEWAY_MODELS",
     "RESULT_TOO_LARGE": "The answer is larger than FLIGHTSVC_MAX_RESULT_BYTES",
 }

@@ -35,6 +35,7 @@ from flightsvc.web.openapi_terms import (
     Form,
     JsonBody,
     Operation,
+    Shape,
     json_of,
 )
 from flightsvc.web.openapi_words import LANGUAGE, PREFER, PROGRESS
@@ -42,6 +43,8 @@ from flightsvc.web.openapi_words import LANGUAGE, PREFER, PROGRESS
 _HOW = "The same question again is answered by the same call: `Flight-Role` says how."
 _LATER_HEADERS = ("Flight-Id", "Location", "Retry-After")
 _ANSWER_HEADERS = ("Flight-Role", "Flight-Fence", "Flight-Simulated")
+_OF_A_STAND_IN = ("Flight-Fallback", "Content-Language")
+_ANSWERED = "The answer, or what stands in for it: then `fallback` says what it is."
 _FILE = (UnsupportedFile, UnreadableFile, EncryptedFile)
 
 
@@ -115,10 +118,10 @@ def asking_operation(stage: object, later: str) -> Operation:
     }
     answered = Answer(
         200,
-        "The answer, or what stands in for it: then `fallback` says what it is.",
-        json_of((it.answer, marked(it.answer), Guidance)),
+        _ANSWERED,
+        _shapes(it),
         headers=("Flight-Id",),
-        maybe=(*_ANSWER_HEADERS, "Flight-Fallback", "Content-Language"),
+        maybe=(*_ANSWER_HEADERS, *_OF_A_STAND_IN),
         events=events,
         leads_to=leads_to,
     )
@@ -147,23 +150,28 @@ def fetching_operation(stage: object) -> Operation:
     it = _of(stage)
     return Operation(
         summary=f"{it.asks}: the answer, later",
-        says="As it is kept. A question that failed is answered by its problem.",
+        says="As it is kept; for a question that failed what stood in, or its problem.",
         tag="Interview",
         who=TENANT,
         parameters=(LANGUAGE,),
         answers=(
             Answer(
                 200,
-                "The answer",
-                json_of(it.answer),
+                _ANSWERED,
+                _shapes(it),
                 headers=("Flight-Id", "Flight-Role", "Flight-Fence"),
-                maybe=("Flight-Simulated",),
+                maybe=("Flight-Simulated", *_OF_A_STAND_IN),
             ),
             Answer(202, "Not there yet", json_of(UnderWay), headers=_LATER_HEADERS),
         ),
         problems=(*it.heavy, RecordsError),
-        asks="kept",
+        asks="model",
     )
+
+
+def _shapes(it: _Stage) -> Mapping[str, Shape]:
+    """An answer, and all that can stand in for one."""
+    return json_of((it.answer, marked(it.answer), Guidance))
 
 
 def _of(stage: object) -> _Stage:

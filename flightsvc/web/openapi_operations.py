@@ -139,8 +139,8 @@ class Writer:
         if answer.headers or answer.maybe:
             told["headers"] = _headers(answer.headers, answer.maybe)
         content = {kind: {"schema": _shape(shape)} for kind, shape in answer.bodies.items()}
-        if answer.events:
-            content[EVENTS] = {"schema": event_schema(answer.events)}
+        if answer.events or answer.chunks:
+            content[EVENTS] = {"schema": event_schema(answer.events, answer.chunks)}
         if content:
             told["content"] = content
         if links := {each.name: _link(each) for each in self._next(served, answer)}:
@@ -158,17 +158,17 @@ class Writer:
             )
 
     def _problem(self, it: Operation, status: int, codes: list[str]) -> Json:
-        lines = [f"- `{code}`: {says(code, self._checklist)}" for code in codes]
+        faults = it.faults
+        lines = [f"- `{faults.spelled(code)}`: {says(code, self._checklist)}" for code in codes]
         always = {503: ["Retry-After"], 504: ["Retry-After"], 401: ["WWW-Authenticate"]}
         required = always.get(status, [])
-        maybe = [name for name in ("Retry-After", *_OF_A_PROBLEM) if name not in required]
+        others = ("Retry-After", *_OF_A_PROBLEM, *faults.maybe)
+        maybe = [name for name in others if name not in required]
         told: Json = {"description": _phrase(status) + "\n\n" + "\n".join(lines)}
         told["headers"] = _headers(required, maybe)
-        schema: Json = reference(it.faults.schema or Problem)
-        if it.faults.schema is None:  # it says its status and code itself
-            known = {"status": {"const": status}, "code": {"enum": codes}}
-            schema = {**schema, "properties": known}
-        told["content"] = {it.faults.mimetype: {"schema": schema}}
+        schema: Json = reference(faults.schema or Problem)
+        schema["properties"] = dict(faults.known(status, codes))
+        told["content"] = {faults.mimetype: {"schema": schema}}
         return told
 
 
@@ -183,7 +183,10 @@ def _merge(told: Json, more: Json) -> None:
     told["headers"] = {**theirs, **ours}
     for name in ours.keys() ^ theirs.keys():
         told["headers"][name] = {**told["headers"][name], "required": False}
-    told.setdefault("content", {}).update(more["content"])
+    content = told.setdefault("content", {})
+    for kind, held in more["content"].items():
+        either = [content[kind]["schema"], held["schema"]] if kind in content else []
+        content[kind] = {"schema": {"anyOf": either}} if either else held
 
 
 def _headers(always: Iterable[str], maybe: Iterable[str]) -> Json:

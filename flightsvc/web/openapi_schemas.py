@@ -71,27 +71,30 @@ def form_schema(fields: Mapping[str, Any], file: str) -> Json:
     }
 
 
-def event_schema(events: Mapping[str, type[BaseModel]]) -> Json:
+def event_schema(
+    events: Mapping[str, type[BaseModel]], chunks: Iterable[type[BaseModel] | str] = ()
+) -> Json:
     """One event of a stream (OpenAPI 3.1 has no word for the whole).
 
     :param events: name of an event → its data.
+    :param chunks: data of events without a name.
     """
+    named = [_event({"event": {"const": name}}, data) for name, data in events.items()]
+    return {"anyOf": named + [_event({}, data) for data in chunks]}
+
+
+def _event(name: Json, data: type[BaseModel] | str) -> Json:
+    held: Json = {"const": data}
+    if not isinstance(data, str):
+        held = {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": reference(data),
+        }
     return {
-        "anyOf": [
-            {
-                "type": "object",
-                "properties": {
-                    "event": {"const": name},
-                    "data": {
-                        "type": "string",
-                        "contentMediaType": "application/json",
-                        "contentSchema": reference(data),
-                    },
-                },
-                "required": ["event", "data"],
-            }
-            for name, data in events.items()
-        ]
+        "type": "object",
+        "properties": {**name, "data": held},
+        "required": [*name, "data"],
     }
 
 

@@ -20,18 +20,19 @@ where a model is asked, every failure that the checklist has for that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel
 
-from flightsvc.errors import FlightSvcError
+from flightsvc.errors import FlightSvcError, InvalidInput
 
 #: who may ask
 Who = Literal["anybody", "tenant", "operator"]
-#: what stands behind an answer: nothing, a call of the model, or one that somebody made before
-Asks = Literal["", "model", "kept"]
+#: what stands behind an answer: nothing; a call of the model, in whose answer's place something can
+#: stand; one where nothing does; the model's service without a call
+Asks = Literal["", "model", "chat", "service"]
 #: how tenants sign in: by tokens of ours, as their host has it, or not at all
 SignIn = Literal["tokens", "host", ""]
 
@@ -73,10 +74,14 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class JsonBody:
-    """A body as ``read_json`` reads it."""
+    """A body as ``read_json`` reads it.
+
+    :param wrong: raised for one that does not fit.
+    """
 
     schema: type[BaseModel]
     example: Mapping[str, Any] | None = None
+    wrong: type[FlightSvcError] = InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,8 @@ class Answer:
         :data:`flightsvc.web.openapi_words.HEADERS`.
     :param maybe: those that may be.
     :param events: where it can be a stream of events too: name of an event → its data.
+    :param chunks: the same of events without a name: the data of each kind; a text is that very
+        one.
     :param leads_to: where to go on from here: names of routes (``.name``: in the same blueprint)
         whose addresses are made of the same session and the answer's ``Flight-Id``.
     """
@@ -119,7 +126,12 @@ class Answer:
     headers: tuple[str, ...] = ()
     maybe: tuple[str, ...] = ()
     events: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    chunks: tuple[type[BaseModel] | str, ...] = ()
     leads_to: tuple[str, ...] = ()
+
+
+def _known(status: int, codes: list[str]) -> dict[str, Any]:
+    return {"status": {"const": status}, "code": {"enum": codes}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +140,16 @@ class Faults:
     own.
 
     :param schema: of the body; None: problem details.
+    :param known: what its properties are besides, where its status and codes are known.
+    :param spelled: a code as it stands there.
+    :param maybe: headers that it may have, beside those of all problems.
     """
 
     mimetype: str
     schema: type[BaseModel] | None = None
+    known: Callable[[int, list[str]], Mapping[str, Any]] = _known
+    spelled: Callable[[str], str] = str
+    maybe: tuple[str, ...] = ()
 
 
 PROBLEMS = Faults("application/problem+json")

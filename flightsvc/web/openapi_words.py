@@ -14,8 +14,9 @@ TITLE = "flightsvc"
 ABOUT = """\
 One model call per question, however many ask it at the same time.
 
-- Errors are problem details (RFC 9457) with a `code`. 4xx is the caller's fault; 503 and 504 are
-  the service's, pass by themselves, and say in `Retry-After` when to come back.
+- Errors are problem details (RFC 9457) with a `code`; those of chats are as OpenAI has them. 4xx is
+  the caller's fault; 503 and 504 are the service's, pass by themselves, and say in `Retry-After`
+  when to come back.
 - Each `GET` answers `HEAD` too. `OPTIONS` names the methods of an address in `Allow`; another
   method is answered with 405 `METHOD_NOT_ALLOWED`.
 - What users read (`message`) is English or Chinese, as `Accept-Language` asks.
@@ -25,6 +26,7 @@ One model call per question, however many ask it at the same time.
 TAGS: Mapping[str, str] = {
     "Interview": "Questions to the model. The same question is one call, and replays.",
     "Sessions": "What is kept of an interview.",
+    "Chats": "OpenAI's protocol. Equal chats are one call, streamed to all who ask, and replay.",
     "Flights": "How a call stands.",
     "Status": "For operators: what happens now, on all workers.",
     "Modules": "For operators: stages and providers can be paused.",
@@ -65,6 +67,9 @@ HEADERS: Mapping[str, Header] = {
     "Flight-Fallback": Header("Which stand-in the answer is; missing: none.", _text()),
     "Flight-Simulated": Header(
         "`true`: no model was asked, the answer is made up.", _text(enum=["true"])
+    ),
+    "x-should-retry": Header(
+        "Whether OpenAI's SDKs are to ask again by themselves.", _text(enum=["true", "false"])
     ),
     "Retry-After": Header(
         "When to come back, in s.", _number(minimum=RETRY_SOONEST, maximum=RETRY_LATEST)

@@ -28,14 +28,13 @@ class Declared:
 
     @property
     def problems(self) -> set[tuple[int, str]]:
-        """(status, code) of all problems that any route can answer with."""
+        """(status, code) of all problems that any route can answer with, in whatever form."""
         found = set()
         for method, path in self.operations:
             for status in self.operations[method, path]["responses"]:
                 content = self.answer(method, path, int(status)).get("content", {})
-                schema = content.get("application/problem+json", {}).get("schema", {})
-                codes = schema.get("properties", {}).get("code", {}).get("enum", [])
-                found |= {(int(status), code) for code in codes}
+                codes = [code for held in content.values() for code in _codes(held["schema"])]
+                found |= {(int(status), code.upper()) for code in codes}
         return found
 
     def answer(self, method: str, path: str, status: int) -> Json:
@@ -80,12 +79,25 @@ class Declared:
 
     def _event(self, text: str, schema: Json) -> None:
         event = dict(line.split(": ", 1) for line in text.splitlines())
-        (kind,) = [
-            each["properties"]
+        name = {"const": event["event"]} if "event" in event else None
+        kinds = [
+            each["properties"]["data"]
             for each in schema["anyOf"]
-            if each["properties"]["event"]["const"] == event["event"]
+            if each["properties"].get("event") == name
         ]
-        self.fits(json.loads(event["data"]), kind["data"]["contentSchema"])
+        if {"const": event["data"]} not in kinds:
+            held = [kind["contentSchema"] for kind in kinds if "contentSchema" in kind]
+            self.fits(json.loads(event["data"]), {"anyOf": held})
+
+
+def _codes(schema: Json) -> list[str]:
+    """All that a problem can have, which may be told in the form of OpenAI's API."""
+    found: list[str] = []
+    for each in schema.get("anyOf", [schema]):
+        fields = each.get("properties", {})
+        fields = fields.get("error", {}).get("properties", fields)
+        found += fields.get("code", {}).get("enum", [])
+    return found
 
 
 def _as(kind: str, value: str) -> object:
