@@ -84,8 +84,8 @@ def board(words: Words) -> Board:
             Panel(
                 "Takeovers and lost flights",
                 "in the window",
-                "A takeover: an owner died or stalled. Without Redis: workers no longer share "
-                "flights with each other.",
+                "A takeover: an owner died or stalled, or a failed call is made anew. Without "
+                "Redis: workers no longer share flights with each other.",
                 (
                     Line(words.sum(FLIGHT_ACTIONS, action=TAKEOVER), "takeovers", "red"),
                     Line(words.sum(FLIGHT_LOST), "lost", "purple"),

@@ -34,8 +34,9 @@ def draw(chain: Chain, board: Board, theme: str, *, since: str, until: str = "no
 
 
 def save(picture: Image.Image, path: Path) -> None:
-    """As a PNG."""
-    picture.save(path, optimize=True)
+    """As a PNG of 256 colours: charts need no more."""
+    few = picture.quantize(256, Image.Quantize.MEDIANCUT, kmeans=3, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
 
 
 def draw_all(chain: Chain, boards: Iterable[Board], folder: Path, since: str) -> None:

@@ -19,8 +19,9 @@ from flightsvc.store.watch import SharedWatch
 WINDOW_S = 86_400.0
 #: shortest time between two additions, in s
 ADD_S = 3.0
-#: longest time, in s, that a reader waits for the other workers' part
-HEAR_S = 0.5
+#: longest time, in s, that a reader waits for the other workers' part: the counters are
+#: sent once a second
+HEAR_S = 1.5
 #: what was last heard of all workers is shown for so long, in s
 SHOWN_S = 30.0
 
@@ -70,13 +71,18 @@ class Savings:
     def send(self) -> None:
         """Hand on what came since; the counters send it."""
         for name, metric in COUNTED.items():
-            self._add(name, metric)
+            total = self._metrics.total(metric)
+            new = total - self._added[name]
+            self._added[name] = total
+            if new < 0:  # a process that forked began from nothing
+                new = total
+            # nothing, too: so all are told of at once, and fit each other
+            self._counters.count(name, WINDOW_S, new)
 
     def read(self) -> Saved:
         """The last day. Waits a moment for what the other workers counted; never raises."""
         if self._watch.up or not self._shares:  # else it waits for Redis where it is
-            for name, metric in COUNTED.items():
-                self._add(name, metric, ask=True)
+            self.send()
             self._watch.wake()
         limit = time.monotonic() + HEAR_S
         while self._may_hear() and not self._has_heard() and time.monotonic() < limit:
@@ -89,15 +95,6 @@ class Savings:
         elif self._heard is not None and now - self._heard_at < SHOWN_S:
             return self._heard
         return found
-
-    def _add(self, name: str, metric: Metric, *, ask: bool = False) -> None:
-        total = self._metrics.total(metric)
-        new = total - self._added[name]
-        self._added[name] = total
-        if new < 0:  # a process that forked began from nothing
-            new = total
-        if new or ask:
-            self._counters.count(name, WINDOW_S, new)
 
     def _may_hear(self) -> bool:
         return self._shares and self._watch.up

@@ -46,7 +46,7 @@ class Lookout:
         :raises FlightSvcError: this process cannot say.
         """
         with self._turn:  # who comes meanwhile sees what the first one saw
-            if self._seen is None or time.monotonic() - self._seen_at > LOOK_S:
+            if self._seen is None or time.monotonic() - self._seen_at > 0.9 * LOOK_S:
                 self._see()
             assert self._seen is not None
             return self._seen
@@ -79,13 +79,12 @@ class Lookout:
         while self.pages:
             began = time.monotonic()
             try:
-                with self._turn:
-                    self._see()
+                self.now()
             except FlightSvcError as error:  # the process stops; the pages end by themselves
                 log.debug("the status page cannot look: %s", error)
             except Exception:
                 log.exception("the status page cannot look")
-            gevent.sleep(max(0.05, LOOK_S - (time.monotonic() - began)))
+            gevent.sleep(max(0.05, max(self._seen_at, began) + LOOK_S - time.monotonic()))
 
     def _see(self) -> None:
         self._seen = self._look()

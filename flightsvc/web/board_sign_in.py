@@ -63,7 +63,8 @@ class SignIns:
     def _serializer(self) -> URLSafeTimedSerializer:
         tokens = json.dumps(sorted(self._tokens.items())).encode()
         key = hashlib.scrypt(tokens, salt=f"{_SALT} {self._namespace}".encode(), **_SCRYPT)
-        return URLSafeTimedSerializer(key, salt=_SALT)
+        kinds = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
+        return URLSafeTimedSerializer(key, salt=_SALT, signer_kwargs=kinds)
 
 
 def from_own_page(request: Request) -> None:

@@ -104,10 +104,13 @@ class Browser:
 
     def do(self, number: int, verb: str, *given: Any) -> Any:
         """Have a page do something."""
-        assert self._process and self._process.stdin and self._process.stdout
-        self._process.stdin.write(json.dumps([number, verb, *given]) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
+        process = self._process
+        assert process is not None, "not started"
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps([number, verb, *given]) + "\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
         assert line, "the browser has ended"
         kind, value = json.loads(line)
         assert kind == "ok", f"{verb} {given}: {value}"
@@ -126,11 +129,13 @@ class Browser:
         trace: TracebackType | None,
     ) -> None:
         process, self._process = self._process, None
-        assert process and process.stdin and process.stdout
-        process.stdin.close()
+        assert process is not None, "not started"
+        if process.stdin is not None:
+            process.stdin.close()
         try:
             process.wait(20)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        process.stdout.close()
+        if process.stdout is not None:
+            process.stdout.close()

@@ -10,7 +10,7 @@ import json
 import sys
 from typing import Any
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playwright
 
 
 class Window:
@@ -42,7 +42,14 @@ class Window:
         self.page.wait_for_load_state("domcontentloaded")
 
     def look(self, script: str) -> Any:
-        return self.page.evaluate(script)
+        for _ in range(5):
+            try:
+                return self.page.evaluate(script)
+            except Error as error:  # a page that is loaded again just now
+                if "context was destroyed" not in str(error):
+                    raise
+                self.page.wait_for_load_state("domcontentloaded")
+        raise TimeoutError("the page is loaded again and again")
 
     def url(self) -> str:
         return self.page.url

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -38,6 +38,11 @@ class Site(NamedTuple):
     def page(self, node: int = 0) -> str:
         return self.nodes[node].url + "/flights"
 
+    def shut_gates(self) -> None:
+        """Hold every question at its gate again."""
+        self.model.reset()
+        self.model.script(SCRIPT)
+
     def ask(self, node: int, words: str) -> gevent.Greenlet[..., Reply]:
         """Somebody's question; the answer comes later."""
         asked = {"question_number": 1, "question": SECRET, "answer": words}
@@ -61,7 +66,7 @@ class Site(NamedTuple):
 
 
 @contextmanager
-def site(workers: int = 1, **settings: str) -> Iterator[Site]:
+def site(settings: Mapping[str, str] | None = None, *, workers: int = 1) -> Iterator[Site]:
     """Start everything; in the end nothing is left."""
     with RedisServer() as redis, ModelServerProcess(SCRIPT) as model:
         env = {
@@ -72,7 +77,7 @@ def site(workers: int = 1, **settings: str) -> Iterator[Site]:
             "FLIGHTSVC_OPENAI_BASE_URL": model.base_url,
             "FLIGHTSVC_OPENAI_MODEL": "some-model",
             "FLIGHTSVC_GRACE_S": "2",
-            **settings,
+            **(settings or {}),
         }
         one, two = (Service(env, workers=workers) for _ in range(2))
         with one, two:

@@ -1,6 +1,6 @@
-"""Draws ``docs/flights-light.png`` and ``docs/flights-dark.png``: ``python -m tests.board.pictures``.
+"""Draws ``docs/flights-light.png`` and its dark twin: ``python -m tests.board.pictures``.
 
-A real service with a busy day behind it: asked again and again, one stage paused, one model failing.
+A real service of two nodes: questions asked again and again, some under way, a stage paused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.board.conftest import sign_in
 from tests.board.nodes import ACME, Site, site
 from tests.processes import ROOT, wait_until
 
-WIDTH, SCALE = 1180, 1.5
+WIDTH, SCALE = 1180, 1
 
 
 def busy(nodes: Site) -> None:
@@ -53,6 +53,7 @@ def main(folder: Path) -> None:
             window = browser.open(width=WIDTH, height=560, dark=dark, scale=SCALE)
             sign_in(window, nodes.page())
             window.until("#line", "live")
+            window.until("#modules", "paused")
             window.picture(str(folder / f"flights-{name}.png"))
         for gate in ("gate-one", "gate-two", "gate-three"):
             nodes.model.open_gate(gate)

@@ -6,7 +6,10 @@ for a time: the service has ended, so all is sent; a mark that follows it tells 
 
 from __future__ import annotations
 
+import http.client
 import json
+import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -18,6 +21,7 @@ from dashboards import for_graphite
 from dashboards.boards import boards
 from dashboards.chain import Chain
 from flightsvc.model_server.process import ModelServerProcess
+from tests.processes import wait_until
 from tests.support.service import Reply, Service
 
 #: the programs may have to be installed first
@@ -71,6 +75,12 @@ def at_once(service: Service, numbers: list[int]) -> list[Reply]:
     return [one.get() for one in gevent.joinall(asking)]
 
 
+def landed(chain: Chain) -> bool:
+    """Whether both workers have said that no flight is in the air any more."""
+    flights = chain.render([f"{G}.flight.in_flight.*"])
+    return [values[-1] for values in flights.values()] == [0, 0]
+
+
 @pytest.fixture(scope="module")
 def run(chain: Chain) -> Iterator[Run]:
     with ModelServerProcess(SCRIPT) as model:
@@ -87,7 +97,7 @@ def run(chain: Chain) -> Iterator[Run]:
         with Service(settings) as service:
             replies = [*at_once(service, numbers), *at_once(service, numbers)]
             replies += [ask(service, 7, REFUSED), ask(service, 8, BROKEN)]
-            chain.settle()
+            wait_until(lambda: landed(chain), 30)
             alive = chain.render([f"{G}.*.*.*", f"{G}.gunicorn.workers"])
             stats = model.stats()
         chain.settle()  # all that the service sent last
@@ -151,7 +161,6 @@ def test_each_worker_has_gauges_of_its_own(run: Run) -> None:
         assert set(run.alive[f"{G}.coordination.up.{worker}"]) == {1}
         assert min(run.alive[f"{G}.process.memory.{worker}"]) > 10_000_000
         assert min(run.alive[f"{G}.process.hub_lag.{worker}"]) >= 0
-        assert run.alive[f"{G}.flight.in_flight.{worker}"][-1] == 0
     assert run.alive[f"{G}.gunicorn.workers"][-1] == 2
 
 
@@ -184,3 +193,31 @@ def test_panels_show_the_run(chain: Chain, run: Run, board: str, title: str) -> 
         if line.name not in ("replay", "local"):
             values = [one for each in chain.render([line.target]).values() for one in each]
             assert max(values) > 0, line
+
+
+def test_a_takeover_is_seen_where_the_dashboard_looks(chain: Chain) -> None:
+    held = {"default": {"gate": "go", "answer": "evaluation"}}
+    with ModelServerProcess(held) as model:
+        settings = {
+            "FLIGHTSVC_PROVIDER": "openai",
+            "FLIGHTSVC_OPENAI_BASE_URL": model.base_url,
+            "FLIGHTSVC_OPENAI_MODEL": MODEL,
+            "FLIGHTSVC_STATSD_HOST": "127.0.0.1",
+            "FLIGHTSVC_STATSD_PORT": str(chain.statsd_port),
+            "FLIGHTSVC_STATSD_PREFIX": "takeover",
+            "FLIGHTSVC_HEARTBEAT_MS": "300",
+            "FLIGHTSVC_TAKEOVER_DETECT_MS": "1500",
+        }
+        with Service(settings, workers=1) as service:
+            first = gevent.spawn(ask, service, 1)
+            model.until(open_calls=1)
+            for pid in service.worker_pids():
+                os.kill(pid, signal.SIGKILL)
+            with pytest.raises(http.client.HTTPException):
+                first.get()
+            model.open_gate("go")
+            assert ask(service, 1).headers["flight-role"] == "owner"
+    chain.settle()
+    panels = {one.title: one for own in boards("takeover", "1min") for one in own.panels}
+    lines = {line.name: line for line in panels["Takeovers and lost flights"].lines}
+    assert max(max(each) for each in chain.render([lines["takeovers"].target]).values()) == 1

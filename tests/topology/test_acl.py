@@ -75,6 +75,7 @@ def do_everything(worker: Worker, url: str) -> None:
 
     assert one.run(FlightKey("scoring", "c"), heavy).value == "held"
     assert one.inspect(key.flight_id) is not None
+    assert one.live().whole
     assert (one.coordination, two.coordination) == ("ok", "ok")
     for flights in (one, two):
         assert count(flights, "redis.errors.denied") == count(flights, "redis.errors.other") == 0
