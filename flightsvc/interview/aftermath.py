@@ -1,64 +1,39 @@
-"""What follows a guarded call: its stand-in, its line in the log, and who hears of it."""
+"""What follows a question's guarded call: its stand-in, its line in the log, who hears of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flightsvc.checklist import Checklist, Code, fingerprint
-from flightsvc.checklist.events import ReviewAsked, StateEvent, event_of
+from flightsvc.aftermath import CallAftermath
+from flightsvc.checklist import Code, fingerprint
+from flightsvc.checklist.events import ReviewAsked, StateEvent, read_event
 from flightsvc.errors import (
     BudgetExhausted,
     CallFailed,
-    FailureType,
     FallbackAnswer,
     FlightSvcError,
-    GuardError,
-    NestedFlight,
     Overloaded,
     SessionBusy,
 )
-from flightsvc.facts import CallFacts, CallWatch
+from flightsvc.facts import CallFacts
 from flightsvc.flight.call import FlightContext
 from flightsvc.flight.result import FlightResult
-from flightsvc.flight.state import Role
 from flightsvc.guard import checked
 from flightsvc.interview.question import Question
 from flightsvc.interview.standins import spoken, stale
-from flightsvc.logs import Told, log_failure
 from flightsvc.providers.base import Provider
-from flightsvc.store.shared import SharedState
-
-#: codes of flights that no call failed with: the owners died one after the other, or Redis did not
-#: take the answer; who is told of it counts it
-UNCALLED = ("FLIGHT_OWNERS_LOST", "RESULT_NOT_STORED")
 
 
-class Aftermath:
-    """Does what the checklist says once a call has ended. Never waits for Redis, but to find an
-    older answer.
-
-    :param shared: None: this worker alone; then nothing is counted and no event goes out.
-    :param content: whether the log may hold the words of foreign errors.
-    """
-
-    def __init__(
-        self, checklist: Checklist, shared: SharedState | None, watch: CallWatch, *, content: bool
-    ) -> None:
-        self._checklist = checklist
-        self._shared = shared
-        self._watch = watch
-        self._content = content
+class Aftermath(CallAftermath):
+    """Does what the checklist says once a question's call has ended. Never waits for Redis, but to
+    find an older answer."""
 
     def succeeded(self, question: Question, value: dict[str, Any]) -> None:
         """The primary route answered."""
-        shared = self._shared
-        if shared is not None:
-            module = f"stage:{question.stage}"
-            if module in shared.modules.names:
-                shared.counters.succeeded(module)
-            shared.last_good.remember(question.place, value)
+        self._answered(question.stage)
+        if self._shared is not None:
+            self._shared.last_good.remember(question.place, value)
 
     def failed(
         self,
@@ -78,16 +53,7 @@ class Aftermath:
         end = self._end(question, facts, codes, error)
         if isinstance(end, FallbackAnswer):  # then the codes after its own do not come about
             codes = [code for code in codes if code.name == facts.code]
-        log_failure(
-            facts,
-            _told(ctx),
-            error,
-            duration_s=duration_s,
-            foreseen=codes[-1].failure_type is not FailureType.UNEXPECTED,
-            content=self._content,
-        )
-        for each in codes:
-            self._tell(ctx, each, provider, facts)
+        self._tell(ctx, codes, provider, facts, error, duration_s=duration_s)
         return end
 
     def overdue(
@@ -98,8 +64,7 @@ class Aftermath:
         code = self._checklist.classify(error, provider.name)
         facts.code, facts.cause, facts.fallback_action = code.name, "", ""
         facts.fingerprint = fingerprint(error)
-        log_failure(facts, _told(ctx), error, duration_s=duration_s, foreseen=True)
-        self._tell(ctx, code, provider, facts)
+        self._tell(ctx, (code,), provider, facts, error, duration_s=duration_s)
 
     def again(self, place: tuple[str, ...], error: FlightSvcError) -> FlightResult | None:
         """What stands in where a flight is remembered as a failure that has a stand-in of its own:
@@ -122,31 +87,6 @@ class Aftermath:
             return False
         code = self._checklist.codes.get(str(stand_in.value.get("code")))
         return code is not None and code.fallback.params.get("refresh") is True
-
-    def refused(self, facts: CallFacts, error: FlightSvcError, *, returned: bool) -> None:
-        """Count what no call failed with: a caller that was turned away, a result that could not
-        be kept. A call's failure is counted where the call was made, once.
-
-        :param returned: whether this caller's own call was made, and went well.
-        """
-        of_a_call = isinstance(error, (CallFailed, GuardError)) and error.code not in UNCALLED
-        if facts.code == error.code or (of_a_call and not returned):
-            return
-        if isinstance(error, NestedFlight):  # the call that asked for itself fails with it
-            return
-        if not returned:
-            self._watch.called(facts)
-        facts.code = self._checklist.classify(error).name
-        self._watch.failed(facts, flight_id=error.flight_id)
-
-    def _codes(self, facts: CallFacts, error: BaseException, provider: Provider) -> Sequence[Code]:
-        """The failure's code; where the retries are used up, the last attempt's before it."""
-        facts.fingerprint = facts.fingerprint or fingerprint(error)
-        if facts.cause:
-            return self._checklist.code(facts.cause), self._checklist.code(facts.code)
-        code = self._checklist.classify(error, provider.name)
-        facts.code = code.name
-        return (code,)
 
     def _end(
         self, question: Question, facts: CallFacts, codes: Sequence[Code], error: BaseException
@@ -180,58 +120,13 @@ class Aftermath:
         recalled = self._shared.last_good.recall(place, max_age_s)
         return stale(code, recalled) if recalled is not None else None
 
-    def _tell(self, ctx: FlightContext, code: Code, provider: Provider, facts: CallFacts) -> None:
-        """Count a failure, and let others hear of it."""
-        self._watch.failed(
-            facts if facts.code == code.name else replace(facts, code=code.name),
-            flight_id=ctx.flight_id,
-        )
-        shared, module, failures = self._shared, f"stage:{facts.stage}", 1
-        if shared is None:
-            return
-        if module in shared.modules.names:
-            shared.counters.failed(module, code.name)
-            failures = shared.counters.streak(module, code.name)
-        event = _event(ctx, code, provider, facts, failures)
-        if event is not None:
-            shared.events.emit(event)
-
-
-def _told(ctx: FlightContext) -> Told:
-    role = Role.OWNER if ctx.fence else Role.LOCAL
-    return Told(ctx.flight_id, ctx.fence, role.value)
-
-
-def _event(
-    ctx: FlightContext, code: Code, provider: Provider, facts: CallFacts, failures: int
-) -> StateEvent | None:
-    """The state change that this failure asks for, if it does."""
-    known: dict[str, str | int] = {
-        "tenant": facts.tenant,
-        "session_id": facts.session_id,
-        "trace_id": facts.trace_id,
-        "input_hash": facts.input_hash,
-        "fingerprint": facts.fingerprint,
-        "flight_id": ctx.flight_id,
-        "fence": ctx.fence,
-        "failures": failures,
-        "provider": provider.name,
-        "model": provider.model,
-    }
-    if code.state is not None:
-        return event_of(code, stage=facts.stage, **known) if failures >= code.state.after else None
-    if code.fallback.action == "manual_review":  # who reviews must hear of it in any case
-        return ReviewAsked(
-            code=code.name,
-            stage=facts.stage,
-            tenant=facts.tenant,
-            session_id=facts.session_id,
-            trace_id=facts.trace_id,
-            input_hash=facts.input_hash,
-            fingerprint=facts.fingerprint,
-            flight_id=ctx.flight_id,
-            fence=ctx.fence,
-            failures=failures,
-            queue=str(code.fallback.params.get("queue", "")),
-        )
-    return None
+    def _event(
+        self, code: Code, stage: str, known: Mapping[str, str | int], failures: int
+    ) -> StateEvent | None:
+        if code.state is None and code.fallback.action == "manual_review":
+            # who reviews must hear of it in any case
+            queue = code.fallback.params.get("queue", "")
+            said = {**known, "stage": stage, "code": code.name, "queue": queue}
+            texts = {name: str(value) for name, value in said.items()}
+            return read_event({**texts, "kind": ReviewAsked.kind})
+        return super()._event(code, stage, known, failures)

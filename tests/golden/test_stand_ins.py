@@ -11,8 +11,10 @@ import pytest
 from werkzeug.test import TestResponse
 
 from flightsvc.interview.templates import template
+from flightsvc.store import Names
 from tests.golden.scene import SMALL, Scene
 from tests.golden.telling import LANGUAGES, NO_RETRY, Make, is_told, listed
+from tests.processes import wait_until
 
 FOLLOW_UP = {
     "current_question": "What is a fence?",
@@ -156,3 +158,66 @@ def test_who_asks_again_what_the_smaller_model_answered_is_answered(make: Make) 
     second = again_after(scene, first)
     for reply in (first, second):
         stands_in(reply, "smaller_model", "PROVIDER_QUOTA_EXHAUSTED")
+
+
+def fetched(scene: Scene, reply: TestResponse, language: str = "en") -> TestResponse:
+    """The same, as it is found later."""
+    flight_id = reply.headers["Flight-Id"]
+    return scene.app.test_client().get(
+        f"/v1/interviews/s1/evaluations/{flight_id}", headers={"Accept-Language": language}
+    )
+
+
+def forget_what_was_told(scene: Scene, reply: TestResponse) -> None:
+    """As half a minute later."""
+    names = Names(scene.namespace, scene.settings.flight_shards)
+    assert scene.redis.delete(names.flight(reply.headers["Flight-Id"])["events"]) == 1
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["at once", "later"])
+@pytest.mark.parametrize(
+    "code", ["AI_MODEL_CONFIDENCE_LOW", "AI_ORDER_NOT_FOUND", "AI_INFRA_MAINTENANCE"]
+)
+def test_what_stood_in_is_found_later(make: Make, code: str, told: bool) -> None:
+    scene, other = make(), make()
+    scene.supply(code)
+    first = scene.ask("zh")
+    if not told:
+        forget_what_was_told(scene, first)
+
+    for worker in (scene, other):
+        found = fetched(worker, first, "zh")
+        body = stands_in(found, listed(code).fallback.action, code)
+        assert body == json.loads(first.data)
+        assert found.headers["Content-Language"] == "zh"
+        assert found.headers["Flight-Role"] == "replay"
+        assert found.headers["Flight-Fence"] == first.headers["Flight-Fence"]
+        english = json.loads(fetched(worker, first, "en").data)
+        assert english["message"] != body["message"]
+    assert scene.attempts()[0] == 1
+
+
+def test_another_route_s_answer_is_found_later_while_it_is_remembered(make: Make) -> None:
+    """Then there is the failure alone: such an answer is not stored."""
+    scene = make(stages=NO_RETRY)
+    scene.model.script(
+        [{"name": "small", "match": {"model": SMALL}}, {"match": {}, "behave": {"status": 402}}]
+    )
+    first = scene.ask()
+
+    body = stands_in(fetched(scene, first), "smaller_model", "PROVIDER_QUOTA_EXHAUSTED")
+
+    assert body == json.loads(first.data)
+    forget_what_was_told(scene, first)
+    is_told(fetched(scene, first), "PROVIDER_QUOTA_EXHAUSTED", "en")
+
+
+def test_what_stood_in_is_forgotten_with_its_session(make: Make) -> None:
+    scene = make()
+    first = scene.ask(answer=" ")
+    assert fetched(scene, first).status_code == 200
+
+    assert scene.app.test_client().delete("/v1/interviews/s1").status_code == 204
+
+    wait_until(lambda: fetched(scene, first).status_code == 410)
+    assert json.loads(fetched(scene, first).data)["code"] == "SESSION_FORGOTTEN"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
 
 from tests.files.samples import blank_pdf
-from tests.stages.scene import BETA, BODIES, OTHER_PDF, Nodes, events, form, steps
+from tests.stages.scene import BETA, BODIES, EVALUATION, OTHER_PDF, Nodes, events, form, steps
 
 
 def test_progress_of_an_owner(nodes: Nodes) -> None:
@@ -105,6 +106,27 @@ def test_a_failure_is_found_later(nodes: Nodes) -> None:
         found = node.get(where, headers={"Authorization": "Bearer token-acme"})
         assert (found.status, found.json()["code"]) == (waiting.status, waiting.json()["code"])
     assert waiting.json()["code"] == "AI_MODEL_OUTPUT_MALFORMED"
+
+
+def test_what_stands_in_is_found_later_too(nodes: Nodes) -> None:
+    """On either node, for its own tenant, in the language of whoever looks."""
+    blank = json.dumps({**EVALUATION, "answer": " "}).encode(), "application/json"
+    later = {"Prefer": "respond-async, wait=20"}
+    reply = nodes.ask("evaluations", blank, headers=later)
+    assert (reply.status, reply.json()["fallback"]) == (200, "template")
+    where = f"/evaluations/{reply.headers['flight-id']}"
+
+    for node in (nodes.one, nodes.two):
+        found = nodes.get(where, node=node)
+        assert (found.status, found.json()) == (200, reply.json())
+        assert found.headers["flight-fallback"] == "template"
+        assert nodes.get(where, node=node, headers=BETA).status == 404
+        chinese = nodes.get(where, node=node, headers={"Accept-Language": "zh"})
+        assert chinese.headers["content-language"] == "zh"
+        assert chinese.json()["message"] != found.json()["message"]
+    again = nodes.ask("evaluations", blank, node=nodes.two)
+    assert (again.status, again.json()) == (200, reply.json())
+    assert nodes.model.stats()["calls"] == 0
 
 
 def test_what_nobody_asked_is_not_found(nodes: Nodes) -> None:
