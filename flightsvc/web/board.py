@@ -9,32 +9,22 @@ from collections.abc import Iterator
 
 from flask import Blueprint, Response, current_app, request
 
-from flightsvc.errors import NotFound, TooManyWaiters, Unauthenticated
+from flightsvc.errors import Unauthenticated
 from flightsvc.settings import Settings
 from flightsvc.web.board_lookout import Lookout, most_pages
+from flightsvc.web.board_operations import LINE, PAGE, SIGN_IN, SIGN_OUT, STATE
 from flightsvc.web.board_page import (
     CONTENT_SECURITY_POLICY,
     render_fragment,
     render_page,
     render_sign_in,
 )
-from flightsvc.web.board_shapes import BoardEvent, BoardShown, TokenField
+from flightsvc.web.board_shapes import BoardShown, TokenField
 from flightsvc.web.board_sign_in import SignIns, from_own_page
 from flightsvc.web.board_view import gather, shown
 from flightsvc.web.body import check_fields, read_fields
 from flightsvc.web.extension import Extension
-from flightsvc.web.openapi_errors import FORBIDDEN
-from flightsvc.web.openapi_terms import (
-    EVENTS,
-    HTML,
-    JSON,
-    OPERATOR,
-    Answer,
-    Fields,
-    Operation,
-    Parameter,
-    json_of,
-)
+from flightsvc.web.openapi_terms import EVENTS, HTML, JSON
 from flightsvc.web.routes import add_route
 
 log = logging.getLogger("flightsvc.web")
@@ -49,59 +39,6 @@ LINE_S = 600.0
 NOTICE_S = 0.5
 
 _BOARD = "flightsvc.board"
-
-SORT = Parameter(
-    "sort", "query", "`newest`: the youngest flight first; else the oldest.", example="newest"
-)
-_PAGE = {HTML: {"type": "string"}}
-_COOKIE = "A browser that signed in by the form is known by a cookie, which does as well."
-PAGE = Operation(
-    summary="The status page",
-    says=f"It updates itself. {_COOKIE}",
-    tag="Status",
-    who=OPERATOR,
-    parameters=(SORT,),
-    answers=(
-        Answer(200, "The page", _PAGE, headers=("Content-Security-Policy",)),
-        Answer(401, "A form to sign in", _PAGE, headers=("Content-Security-Policy",)),
-    ),
-    problems=(NotFound,),
-)
-SIGN_IN = Operation(
-    summary="Sign a browser in",
-    says="For 12 hours, or until the operators' tokens change.",
-    tag="Status",
-    body=Fields(TokenField),
-    answers=(
-        Answer(303, "To the page", headers=("Location", "Set-Cookie")),
-        Answer(401, "The form again", _PAGE, headers=("Content-Security-Policy",)),
-    ),
-    problems=(NotFound, FORBIDDEN),
-)
-SIGN_OUT = Operation(
-    summary="Sign a browser out",
-    tag="Status",
-    answers=(Answer(303, "To the form", headers=("Location", "Set-Cookie")),),
-    problems=(NotFound, FORBIDDEN),
-)
-LINE = Operation(
-    summary="The page's changing part, about once a second",
-    says=f"Until the worker stops, for ten minutes at most. {_COOKIE}",
-    tag="Status",
-    who=OPERATOR,
-    parameters=(SORT,),
-    answers=(Answer(200, "Server-sent events", events={"board": BoardEvent}),),
-    problems=(NotFound, TooManyWaiters),
-)
-STATE = Operation(
-    summary="The same for programs",
-    says=_COOKIE,
-    tag="Status",
-    who=OPERATOR,
-    parameters=(SORT,),
-    answers=(Answer(200, "How things stand", json_of(BoardShown)),),
-    problems=(NotFound,),
-)
 
 
 def board_blueprint(name: str = "board") -> Blueprint:

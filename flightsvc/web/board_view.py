@@ -44,7 +44,7 @@ def shown(board: BoardShown, *, newest: bool) -> BoardShown:
 def gather(service: Extension) -> BoardShown:
     """Look now, at all flights that can be looked at, the oldest first.
 
-    Waits for Redis, for about a second at most.
+    Waits for Redis, for about two seconds at most.
 
     :raises Draining: this process has closed its objects already.
     """
