@@ -94,9 +94,10 @@ class CallAftermath:
         :param codes: all that it came to, the last one last.
         :param silent: only the log is told.
         """
+        role = Role.OWNER if ctx.fence else Role.LOCAL
         log_failure(
             facts,
-            Told(ctx.flight_id, ctx.fence, Role.OWNER if ctx.fence else Role.LOCAL),
+            Told(ctx.flight_id, ctx.fence, role.value),
             error,
             duration_s=duration_s,
             foreseen=codes[-1].failure_type is not FailureType.UNEXPECTED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flightsvc.errors import FallbackAnswer, ProviderUnavailable
+from flightsvc.errors import CallFailed, FallbackAnswer, ProviderUnavailable
 from flightsvc.flight import FlightContext, FlightKey, SingleFlight
 from flightsvc.settings import Settings
 from tests.flight.conftest import Worker
@@ -43,6 +43,24 @@ def test_it_is_remembered_as_the_failure_that_it_is(worker: Worker) -> None:
     view = one.inspect(KEY.flight_id)
     assert view is not None
     assert (view.state.value, view.error_code) == ("FAILED", "PROVIDER_UNAVAILABLE")
+
+
+def test_who_looks_later_finds_what_was_told(worker: Worker) -> None:
+    one, two = worker(), worker()
+    one.run(KEY, Model(error=stand_in()))
+    for each in (one, two):
+        view = each.inspect(KEY.flight_id)
+        assert view is not None
+        found = each.stand_in(view)
+        assert found is not None
+        assert (found.value, found.fallback) == ({"text": "later"}, "template")
+        assert found.role == "replay"
+        assert (found.flight_id, found.fence) == (KEY.flight_id, view.fence)
+    with pytest.raises(CallFailed):
+        two.run(KEY, Model(error=ProviderUnavailable()))
+    view = one.inspect(KEY.flight_id)
+    assert view is not None
+    assert one.stand_in(view) is None  # that was told in an earlier ownership
 
 
 def test_a_stand_in_that_cannot_be_stored_is_a_failure(worker: Worker) -> None:

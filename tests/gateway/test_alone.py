@@ -9,6 +9,7 @@ from typing import Any
 import gevent
 import pytest
 from flask import Flask
+from gevent.pywsgi import WSGIServer
 
 from flightsvc.app import close_worker, create_app
 from flightsvc.model_server.process import ModelServerProcess
@@ -142,6 +143,26 @@ def test_the_models_on_offer_are_a_setting(model: ModelServerProcess, door: Any)
     assert few.ask(Chat("hello"), model="small").status_code == 200
 
 
+def test_what_is_wrong_with_our_key_no_client_reads(door: Any) -> None:
+    """A service that refuses to list its models may quote the key."""
+    said = {"message": "Incorrect API key provided: sk-ours", "code": "invalid_api_key"}
+
+    def refuse(_environ: Any, start: Any) -> list[bytes]:
+        start("401 Unauthorized", [("Content-Type", "application/json")])
+        return [json.dumps({"error": said}).encode()]
+
+    server = WSGIServer(("127.0.0.1", 0), refuse, log=None)
+    server.start()
+    try:
+        listed = door(openai_base_url=f"http://127.0.0.1:{server.server_port}").get("/v1/models")
+    finally:
+        server.stop()
+
+    assert listed.status_code == 503
+    assert listed.get_json()["error"]["code"] == "provider_auth_failed"
+    assert "sk-ours" not in listed.text
+
+
 def test_h42_models_that_are_not_named_share_one_breaker(
     model: ModelServerProcess, door: Any
 ) -> None:
@@ -218,6 +239,8 @@ def test_no_word_of_a_chat_is_logged(
                 app.ask(chat, stream=stream).get_data()
     ours = [record for record in caplog.records if record.name.startswith("flightsvc")]
     assert {record.name for record in ours} >= {"flightsvc.request", "flightsvc.failure"}
+    failed = [record for record in ours if record.name == "flightsvc.failure"]
+    assert {f"{record.__dict__['role']}" for record in failed} == {"local"}
     assert not [record for record in ours if "secret" in f"{record.getMessage()} {vars(record)}"]
 
 
