@@ -31,6 +31,7 @@
     ├── CoordinationUnavailable    Redis is out of reach and the mode is `distributed`
     ├── ResultRejected             a value that cannot be stored: too large, not JSON and not bytes
     ├── RecordsError               the database did not keep or give a row
+    ├── FilesUnavailable           the disk takes no file: full, over its quota, or read-only
     ├── GuardError                 the guard ended the call
     │   ├── Overloaded             bulkhead and queue are full; no attempt was made
     │   ├── CircuitOpen            the provider's breaker is open; no attempt was made
@@ -146,6 +147,7 @@ class BodyTooSlow(RequestError):
 
     default_code = "BODY_TOO_SLOW"
     status = 408
+    retryable = True
 
 
 class SessionForgotten(RequestError):
@@ -351,6 +353,8 @@ class RecordsError(FlightSvcError):
 
     :param kind: ``unreachable``, ``busy``, ``refused`` (by the database) or ``rejected`` (a row
         that no database takes); a metric's name ends in it.
+    :param inside: which database, and what it said: for the log and for operators, never for a
+        client.
     """
 
     failure_type = FailureType.OVERLOAD
@@ -358,10 +362,19 @@ class RecordsError(FlightSvcError):
     status = 503
 
     def __init__(
-        self, message: str = "", *, kind: str = "refused", retry_after_s: float | None = None
+        self, inside: str = "", *, kind: str = "refused", retry_after_s: float | None = None
     ) -> None:
-        super().__init__(message, retry_after_s=retry_after_s)
+        super().__init__(retry_after_s=retry_after_s)
         self.kind = kind
+        self.inside = inside or str(self)
+
+
+class FilesUnavailable(FlightSvcError):
+    """Files cannot be kept right now."""
+
+    failure_type = FailureType.OVERLOAD
+    default_code = "FILES_UNAVAILABLE"
+    status = 503
 
 
 class GuardError(FlightSvcError):

@@ -10,6 +10,8 @@ Several workers, also of several services, may share it.
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +22,7 @@ from typing import BinaryIO, TypeVar, cast
 from gevent.fileobject import FileObjectThread
 from gevent.threadpool import ThreadPool
 
-from flightsvc.errors import NotFound, PayloadTooLarge
+from flightsvc.errors import FilesUnavailable, NotFound, PayloadTooLarge
 from flightsvc.files.draft import Draft, sweep
 from flightsvc.files.store import FileStore, StoredFile, is_digest
 from flightsvc.files.threads import in_thread
@@ -29,6 +31,12 @@ T = TypeVar("T")
 
 #: threads for the disk: not the hub's own, which look up names and must not wait for it
 THREADS = 4
+#: what a disk says that takes no more: these pass, and not by sending the file again at once
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+#: in s
+RETRY_AFTER_S = 60.0
+
+log = logging.getLogger("flightsvc.files")
 
 
 class LocalFileStore(FileStore):
@@ -52,13 +60,13 @@ class LocalFileStore(FileStore):
     def put(self, chunks: Iterable[bytes], *, limit: int) -> StoredFile:
         draft = Draft(self._drafts)
         try:
-            self._do(draft.begin)
+            self._write(draft.begin)
             for chunk in chunks:
                 if draft.size + len(chunk) > limit:
                     raise PayloadTooLarge(f"The file may have at most {limit} bytes.")
-                self._do(draft.write, chunk)
+                self._write(draft.write, chunk)
             kept = StoredFile(draft.digest, draft.size)
-            self._do(draft.become, self._place(kept.digest))
+            self._write(draft.become, self._place(kept.digest))
         except BaseException:
             self._do(draft.discard)
             raise
@@ -112,6 +120,19 @@ class LocalFileStore(FileStore):
     def _do(self, call: Callable[..., T], *arguments: object) -> T:
         """Have a thread do it, while other greenlets run."""
         return in_thread(self._threads(), call, *arguments)
+
+    def _write(self, call: Callable[..., None], *arguments: object) -> None:
+        """The same with what needs room.
+
+        :raises FilesUnavailable: there is none.
+        """
+        try:
+            self._do(call, *arguments)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            log.error("Files cannot be kept in %s: %s", self._folder, error.strerror)
+            raise FilesUnavailable(retry_after_s=RETRY_AFTER_S) from None
 
     def _threads(self) -> ThreadPool:
         if self._pool is None:  # made at the first use: a master that forks must have no threads

@@ -20,6 +20,8 @@ from typing import Any, BinaryIO
 PR_SET_PDEATHSIG = 1
 #: JPEG qualities that are tried until the picture fits
 QUALITIES = (90, 75, 50)
+#: largest width or height of a picture that libjpeg writes, in pixels
+MAX_SIDE = 65_500
 
 Work = Callable[[BinaryIO, dict[str, int]], bytes]
 
@@ -160,6 +162,8 @@ def opened(file: BinaryIO, most: int) -> tuple[Any, int]:
     image = Image.open(file, formats=("JPEG", "PNG", "WEBP"))
     if image.width * image.height > most:
         raise Refused("pixels")
+    if max(image.size) > MAX_SIDE:
+        raise Refused("side")
     image.load()  # some formats say at their end how the camera was held
     return flat(image), orientation(image)
 

@@ -182,5 +182,6 @@ _WHY = {
     "pages": "The file has more than {pages} pages.",
     "text": "The file has more text than can be read.",
     "pixels": "The picture has more than {pixels} pixels.",
+    "side": "The picture is wider or higher than the 65500 pixels of a JPEG.",
     "bytes": "The picture stays above {bytes} bytes, however coarse it is made.",
 }

@@ -37,6 +37,7 @@ class FileStore(Protocol):
 
         :param limit: its largest size in bytes.
         :raises PayloadTooLarge: it is larger.
+        :raises FilesUnavailable: there is no room for it.
         """
         ...
 

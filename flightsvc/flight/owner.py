@@ -17,6 +17,7 @@ from flightsvc.errors import (
     Overloaded,
     ResultRejected,
     SessionBusy,
+    SessionForgotten,
     WaitTimeout,
 )
 from flightsvc.flight.call import CallRun, News, Raised, Returned, Signal
@@ -144,8 +145,10 @@ class FlightOwner:
         return envelope
 
     def _crash(self, run: CallRun, own: Ownership, error: BaseException) -> End | None:
-        if isinstance(error, (Overloaded, SessionBusy)) and not run.running:
-            # no place for it here, or not now: the question is as good as before
+        if isinstance(error, SessionForgotten) or (
+            isinstance(error, (Overloaded, SessionBusy)) and not run.running
+        ):
+            # no place for it, or nobody wants it: whoever asks later asks as if nobody had
             return self.give_back(own, error)
         failure = self._coordinator.remembered(own, Failure.of(error))
         end: End = Crashed(failure, own.fence, error)

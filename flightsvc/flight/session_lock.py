@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 #: Time in ms that the news of a free lock stay for late readers.
 NEWS_TTL_MS = 30_000
+#: What who waited in vain is told to wait, in s: a heavy call takes rather many seconds than one.
+RETRY_AFTER_S = 5.0
 
 
 @dataclass(eq=False, slots=True)
@@ -103,7 +105,7 @@ class RemoteLocks:
                 return
             self._wait(hold, *busy, deadline)
             if time.monotonic() >= deadline:
-                raise SessionBusy(retry_after_s=1)
+                raise SessionBusy(retry_after_s=RETRY_AFTER_S)
 
     def give_back(self, hold: Hold) -> None:
         """Free the lock; where Redis does not answer, its lease does."""
@@ -225,7 +227,7 @@ class SessionLock:
             if before is hold:
                 return
             if not before.freed.wait(max(0.0, deadline - time.monotonic())):
-                raise SessionBusy(retry_after_s=1)
+                raise SessionBusy(retry_after_s=RETRY_AFTER_S)
 
     def _give_back(self, hold: Hold) -> None:
         if self._remote is not None:

@@ -65,7 +65,7 @@ class Attempt:
             raise
         if end.completion is not None:
             return self._in_one_piece(end.completion)
-        answer = assembler.completion(1 if end.done else self._wanted())
+        answer = assembler.completion(self._wanted(), done=end.done)
         usage = assembler.usage_chunk()
         if usage is not None:
             self._emit(USAGE + to_bytes(usage))
@@ -73,7 +73,7 @@ class Attempt:
 
     def _in_one_piece(self, completion: dict[str, Any]) -> dict[str, Any]:
         """A model that does not stream has answered."""
-        check_whole(completion)
+        check_whole(completion, self._wanted())
         for chunk in play(completion):
             self._emit(tagged(chunk))
         return completion

@@ -1,8 +1,7 @@
 """Chunks into a completion, and a completion into chunks.
 
 Streams and plain answers say the same in two forms. What is not known here goes the same way as
-what is: texts of a delta are joined, lists grow, objects are merged, of anything else the last
-word counts.
+what is; see :mod:`flightsvc.gateway.merging`.
 """
 
 from __future__ import annotations
@@ -12,15 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from flightsvc.errors import AnswerCut, AnswerInvalid
+from flightsvc.gateway.merging import Calls, check_message, frozen, merge
 
-#: Said once; models that say them again in each chunk do not mean more of them.
-_ONCE = {"id", "type", "role", "index", "name"}
 #: What stands in a chunk itself, and is not of the answer.
 _CHUNK, _COMPLETION = "chat.completion.chunk", "chat.completion"
-
-
-class _Text(list[str]):
-    """A text that still grows, in pieces."""
+#: What a chunk may hold that has no choices and says nothing.
+_HEAD = {"id", "object", "created", "model", "system_fingerprint", "service_tier", "type"}
 
 
 class Assembler:
@@ -36,12 +32,16 @@ class Assembler:
 
         :returns: the chunk as callers get it, without token counts: those come at the end, for
             who wants them. None if nothing else was in it.
-        :raises AnswerInvalid: it is no chunk.
+        :raises AnswerInvalid: it is no chunk, or says what does not fit to those before.
         """
         usage = chunk.pop("usage", None)
         if isinstance(usage, dict):
             self._usage = usage
+        if not chunk.get("error"):
+            chunk.pop("error", None)
         choices = chunk.get("choices")
+        if choices is None and chunk.keys() <= {*_HEAD, "choices"}:
+            return None
         if not isinstance(choices, list):
             raise AnswerInvalid("A chunk of the model's answer has no choices.")
         for name, value in chunk.items():
@@ -57,17 +57,20 @@ class Assembler:
             return None
         return {**self._head, "object": _CHUNK, "choices": [], "usage": self._usage}
 
-    def completion(self, wanted: int = 1) -> dict[str, Any]:
+    def completion(self, wanted: int = 1, *, done: bool = False) -> dict[str, Any]:
         """The whole answer.
 
         :param wanted: least number of choices.
+        :param done: whether the model said that this is all.
         :raises AnswerCut: it is not whole.
+        :raises AnswerInvalid: the model takes it for whole, and it has too few choices.
         """
-        if not self._choices or len(self._choices) < wanted:
+        if not self._choices or (len(self._choices) < wanted and not done):
             raise AnswerCut("The model's stream ended without an answer.")
+        _check_number(len(self._choices), wanted)
         if any(not choice.get("finish_reason") for choice in self._choices.values()):
             raise AnswerCut("The model did not say that it finished.")
-        choices = [_frozen(self._choices[index]) for index in sorted(self._choices)]
+        choices = [frozen(self._choices[index]) for index in sorted(self._choices)]
         answer = {**self._head, "object": _COMPLETION, "choices": choices}
         return answer if self._usage is None else {**answer, "usage": self._usage}
 
@@ -77,17 +80,22 @@ class Assembler:
         index = choice.get("index", 0)
         if type(index) is not int:
             raise AnswerInvalid("A choice of the model's answer has no number.")
+        _check_choice(choice)
         found = self._choices.get(index)
+        if "message" in choice:  # how some end a stream, or give all of it
+            message = choice.pop("message")
+            if found is None and message and not choice.get("delta"):
+                choice["delta"] = message
         if found is None:
-            message: dict[str, Any] = {"role": "assistant", "content": None}
-            found = self._choices[index] = {"index": index, "message": message}
+            begun: dict[str, Any] = {"role": "assistant", "content": None}
+            found = self._choices[index] = {"index": index, "message": begun}
             found["finish_reason"] = None
         for name, value in choice.items():
-            if name == "delta" and isinstance(value, dict):
-                _merge(found["message"], value)
-            elif name == "logprobs" and isinstance(value, dict):
-                _merge(found, {name: value})
-            elif name not in ("delta", "index"):
+            if name == "delta":
+                _add_delta(found["message"], value or {})
+            elif name == "logprobs":
+                merge(found, {name: value})
+            elif name != "index":
                 found[name] = found.get(name) if value is None else value
 
 
@@ -106,10 +114,11 @@ def play(completion: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**head, "choices": [], "usage": completion["usage"]}
 
 
-def check_whole(completion: Mapping[str, Any]) -> None:
+def check_whole(completion: Mapping[str, Any], wanted: int = 1) -> None:
     """Whether an answer that came in one piece is whole.
 
-    :raises AnswerInvalid: it has no choices.
+    :param wanted: least number of choices.
+    :raises AnswerInvalid: it has too few choices, or they have not the form of such.
     :raises AnswerCut: one of them did not finish.
     """
     choices = completion.get("choices")
@@ -118,23 +127,57 @@ def check_whole(completion: Mapping[str, Any]) -> None:
     for choice in choices:
         if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):
             raise AnswerInvalid("A choice of the model's answer has no message.")
+        _check_choice(choice)
+        if type(choice.get("index", 0)) is not int:
+            raise AnswerInvalid("A choice of the model's answer has no number.")
         if not choice.get("finish_reason"):
             raise AnswerCut("The model did not say that it finished.")
+    _check_number(len(choices), wanted)
 
 
 def to_bytes(value: Mapping[str, Any]) -> bytes:
-    """JSON in UTF-8; halves of surrogate pairs stay the escapes that they came as."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """JSON in UTF-8; halves of surrogate pairs stay the escapes that they came as.
+
+    :raises ValueError: a number that JSON does not have.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _check_number(choices: int, wanted: int) -> None:
+    if choices < wanted:
+        raise AnswerInvalid(f"The model gave {choices} of {wanted} choices.")
+
+
+def _check_choice(choice: Mapping[str, Any]) -> None:
+    """:raises AnswerInvalid: what every reader relies on has another type."""
+    for name in ("delta", "message"):
+        said = choice.get(name)
+        if said is None:
+            continue
+        if not isinstance(said, Mapping):
+            raise AnswerInvalid(f"The {name} of a choice of the model's answer is not an object.")
+        check_message(said)
+    if not isinstance(choice.get("finish_reason") or "", str):
+        raise AnswerInvalid("A choice of the model's answer ends for a reason that is no text.")
+
+
+def _add_delta(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    calls = delta.get("tool_calls")
+    merge(message, {**delta, "tool_calls": None} if calls is not None else delta)
+    if calls is not None:
+        if message["tool_calls"] is None:
+            message["tool_calls"] = Calls()
+        message["tool_calls"].add(calls)
 
 
 def _parts(choice: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The deltas of one choice, its end last."""
     message = dict(choice["message"])
-    calls = message.pop("tool_calls", None)
+    calls = message.pop("tool_calls") if message.get("tool_calls") is not None else None
     content = message.pop("content", None)
     opening = {"role": message.pop("role", "assistant"), "content": content and ""}
     yield {"delta": opening if content != "" else {**opening, "content": ""}}
@@ -144,80 +187,8 @@ def _parts(choice: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if content or logprobs:
         yield {"delta": {"content": content} if content else {}, **logprobs}
     for index, call in enumerate(calls or ()):
-        yield {"delta": {"tool_calls": [{"index": index, **call}]}}
+        yield {"delta": {"tool_calls": [{**call, "index": index}]}}
     if calls is not None and not calls:
         yield {"delta": {"tool_calls": []}}
     rest = {name: value for name, value in choice.items() if name not in ("index", "message")}
     yield {"delta": {}, **{name: rest[name] for name in rest if name not in logprobs}}
-
-
-def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
-    for name, value in more.items():
-        held = into.get(name)
-        if value is None:
-            into.setdefault(name, None)
-        elif isinstance(value, str) and name in _ONCE:
-            into[name] = held or value
-        elif isinstance(value, str):
-            if not isinstance(held, _Text):
-                held = into[name] = _Text()
-            held.append(value)
-        elif isinstance(value, Mapping):
-            if not isinstance(held, dict):
-                held = into[name] = {}
-            _merge(held, value)
-        elif isinstance(value, list):
-            if not isinstance(held, list) or isinstance(held, _Text):
-                held = into[name] = []
-            _merge_list(held, value, called=name == "tool_calls")
-        else:
-            into[name] = value
-
-
-def _merge_list(into: list[Any], more: list[Any], *, called: bool) -> None:
-    """Objects with an ``index`` (all tool calls are such) are merged, others are put behind."""
-    for item in more:
-        if not isinstance(item, Mapping) or not (called or type(item.get("index")) is int):
-            into.append(item)
-            continue
-        held = _held(into, item)
-        if held is None:
-            held = {"index": item.get("index", len(into))}
-            into.append(held)
-        _merge(held, item)
-
-
-def _held(held: list[Any], item: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What of a list an item belongs to; where models leave the index out, the id says it, and
-    an item without any belongs to the last one."""
-    objects = [each for each in held if isinstance(each, dict)]
-    for name in ("index", "id"):
-        if item.get(name) is not None:
-            return next((each for each in objects if each.get(name) == item[name]), None)
-    return objects[-1] if objects else None
-
-
-def _frozen(value: Any, name: str = "") -> Any:
-    """The value with its texts whole."""
-    if isinstance(value, _Text):
-        return _whole_text("".join(value))
-    if isinstance(value, dict):
-        return {key: _frozen(each, key) for key, each in value.items()}
-    if isinstance(value, str):
-        return _whole_text(value)
-    if isinstance(value, list):
-        items = [_frozen(each) for each in value]
-        if name == "tool_calls":
-            items.sort(key=lambda each: each.get("index", 0))
-            items = [{key: each[key] for key in each if key != "index"} for each in items]
-        return items
-    return value
-
-
-def _whole_text(text: str) -> str:
-    """Halves of a character that came in two chunks, as one; a half that is alone as U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text

@@ -12,12 +12,11 @@ from typing import Any
 
 from flightsvc.errors import FlightInterrupted
 from flightsvc.gateway.chunks import to_bytes
+from flightsvc.gateway.merging import ONCE, grows
 
 #: A place in an answer: the choice, then the names of the fields that lead there.
 Lane = tuple[str | int, ...]
 
-#: what is said once, however often it is repeated
-_ONCE = ("role", "id", "type", "name", "finish_reason")
 
 
 class Said:
@@ -55,10 +54,16 @@ class Said:
 
     def _say(self, lane: Lane, text: str) -> None:
         held = self.lanes.get(lane)
-        if held is None or lane[-1] not in _ONCE:
-            self.lanes[lane] = (held or "") + text
-            if text:
-                self.last[lane[0]] = lane
+        name = str(lane[-1])
+        if held is not None and grows(name):
+            text, new = held + text, text
+        elif held is not None and (held == text or name in ONCE or name == "finish_reason"):
+            return  # what is said once, however often it is repeated
+        else:
+            new = text
+        self.lanes[lane] = text
+        if new:
+            self.last[lane[0]] = lane
 
 
 class Continuation:

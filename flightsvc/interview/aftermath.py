@@ -15,19 +15,26 @@ from flightsvc.errors import (
     FlightSvcError,
     Overloaded,
     SessionBusy,
+    SessionForgotten,
 )
 from flightsvc.facts import CallFacts
 from flightsvc.flight.call import FlightContext
 from flightsvc.flight.result import FlightResult
 from flightsvc.guard import checked
+from flightsvc.interview.keeping import Keeping
 from flightsvc.interview.question import Question
 from flightsvc.interview.standins import spoken, stale
 from flightsvc.providers.base import Provider
+
+GIVEN_BACK = (Overloaded, SessionBusy, SessionForgotten)
 
 
 class Aftermath(CallAftermath):
     """Does what the checklist says once a question's call has ended. Never waits for Redis, but to
     find an older answer."""
+
+    #: knows which sessions were deleted; None: nobody does
+    keeping: Keeping | None = None
 
     def succeeded(self, question: Question, value: dict[str, Any]) -> None:
         """The primary route answered."""
@@ -108,8 +115,8 @@ class Aftermath(CallAftermath):
         last = codes[-1]
         if last.fallback.action in ("refuse", "manual_review"):
             facts.fallback_action = last.fallback.action
-        # a flight that found no place is given back as it was
-        return error if isinstance(error, (Overloaded, SessionBusy)) else checked(last, error)
+        # a flight that found no place, or that nobody wants, is given back as it was
+        return error if isinstance(error, GIVEN_BACK) else checked(last, error)
 
     def _stand_in(self, place: tuple[str, ...], code: Code) -> dict[str, Any] | None:
         if code.fallback.action != "last_good":
@@ -118,7 +125,14 @@ class Aftermath(CallAftermath):
             return None
         max_age_s = float(code.fallback.params["max_age_s"])
         recalled = self._shared.last_good.recall(place, max_age_s)
-        return stale(code, recalled) if recalled is not None else None
+        if recalled is None or self._is_of_a_deleted_session(place, recalled.age_s):
+            return None
+        return stale(code, recalled)
+
+    def _is_of_a_deleted_session(self, place: tuple[str, ...], age_s: float) -> bool:
+        if self.keeping is None or len(place) < 3:
+            return False
+        return self.keeping.deleted_within(place[0], place[2], age_s)
 
     def _event(
         self, code: Code, stage: str, known: Mapping[str, str | int], failures: int

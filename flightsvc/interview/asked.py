@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Generic
 
-from flightsvc.errors import FlightSvcError
+from flightsvc.errors import FlightSvcError, SessionForgotten
 from flightsvc.facts import CallFacts
 from flightsvc.flight.key import FlightKey
 from flightsvc.flight.result import FlightResult
@@ -66,9 +67,10 @@ class AskedQuestion(Generic[In]):
         """
         trace, facts = trace or TraceContext.new(), facts or CallFacts()
         self._note(trace, facts)
+        asked_ms = int(time.time() * 1_000)
         call = StageCall(
             self.tools, self.stage, self.session_id, self.asked, self.tenant, self.provider,
-            trace, facts, self.keep,
+            trace, facts, lambda *made: self.keep(*made, asked_ms=asked_ms),
         )  # fmt: skip
         try:
             result = self.tools.flights.run(self.key, call, queued=True)
@@ -81,13 +83,33 @@ class AskedQuestion(Generic[In]):
         if result.fallback is not None:
             self._refresh(result)
             return result
-        if result.role in REPLAYED and not self.tools.keeping.knows(result.flight_id, result.fence):
-            self.keep(result.flight_id, result.fence, result.value)
+        if result.role in REPLAYED and not self._is_kept(result):
+            return self.answer(trace, facts)
         return result
 
-    def keep(self, flight_id: str, fence: int, value: dict[str, Any]) -> None:
+    def _is_kept(self, replayed: FlightResult) -> bool:
+        """Whether an answer from before may be given; its row is there then, if it can be.
+
+        One from before the session was deleted may not: it is thrown away.
+        """
+        if self.tools.keeping.knows(replayed.flight_id, replayed.fence):
+            return True
+        try:
+            self.keep(replayed.flight_id, replayed.fence, replayed.value)
+        except SessionForgotten:
+            if replayed.role == Role.L1:  # Redis may have a newer one by now
+                self.tools.flights.forget_here(replayed.flight_id)
+            else:
+                self.tools.flights.forget(replayed.flight_id)
+            return False
+        return True
+
+    def keep(
+        self, flight_id: str, fence: int, value: dict[str, Any], *, asked_ms: int = 0
+    ) -> None:
         """Write an answer's row.
 
+        :param asked_ms: when it was asked, Unix time in ms; 0: nobody knows.
         :raises SessionForgotten: the session was deleted after the question was asked.
         """
         self.tools.keeping.keep(
@@ -100,6 +122,7 @@ class AskedQuestion(Generic[In]):
                 fence=fence,
                 value=value,
                 asked=self.stage.said(self.asked),
+                asked_ms=asked_ms,
             )
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -45,19 +46,22 @@ class DemeanorInput(BaseModel):
     mime: str = "image/jpeg"
 
 
-def _of_ten(value: object) -> object:
-    """`8/10`, as some models write it, is 80."""
-    if isinstance(value, str) and value.replace(" ", "").endswith("/10"):
-        try:
-            return float(value.replace(" ", "")[: -len("/10")]) * 10
-        except ValueError:
-            return value
-    return value
+#: a level that says its scale
+_SCALED = r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*(/\s*100?|%)\s*"
+
+
+def _scaled(value: object) -> object:
+    """`8/10`, `80/100` and `80%`, as some models write it, are 80."""
+    said = re.fullmatch(_SCALED, value) if isinstance(value, str) else None
+    if said is None:
+        return value
+    is_of_ten = said[2].endswith("10")
+    return float(said[1]) * 10 if is_of_ten else float(said[1])
 
 
 Level = Annotated[
     Annotated[int, Field(ge=0, le=100)] | Annotated[float, Field(ge=0, le=100)],
-    BeforeValidator(_of_ten),
+    BeforeValidator(_scaled),
 ]
 
 
@@ -156,7 +160,11 @@ def read_answer(answer: ModelAnswer) -> dict[str, Any]:
     :raises AnswerInvalid: the text does not fit :class:`Demeanor`.
     """
     judged = read_result(answer.text, Demeanor).model_dump()
-    return {**_in_hundred(judged), "simulated": answer.simulated}
+    says_scale = re.search(f'"{_SCALED}"', answer.text) is not None
+    return {
+        **(judged if says_scale else _in_hundred(judged)),
+        "simulated": answer.simulated,
+    }
 
 
 def _in_hundred(judged: dict[str, float]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from flightsvc.errors import CoordinationUnavailable, FlightSvcError
 from flightsvc.files import FileStore
 from flightsvc.flight.service import SingleFlight
-from flightsvc.interview.keeping import Keeping, mark_of
+from flightsvc.interview.keeping import SESSION, Keeping, mark_of
 from flightsvc.records import Forgotten, Records
 from flightsvc.store import StoreError
 from flightsvc.store.shared import SharedState
@@ -17,12 +17,15 @@ log = logging.getLogger(__name__)
 
 #: age in s at which a file without a row belongs to no question that is still being asked
 LEFTOVER_S = 86_400.0
+#: age in s at which a deletion is past: no answer replays for longer, no question lasts longer
+MARK_S = 7 * 86_400.0
 
 
 class Forgetting:
-    """Deletes in an order in which a second try finds what a first one left.
+    """Deletes rows, and with them their files, stored answers and memories.
 
-    The rows go last: they say what else there is.
+    The database keeps a mark of a deleted session: what was asked before is neither kept nor
+    replayed after that, wherever it still stands, and whoever still works on it.
 
     :param shared: tells the other workers.
     """
@@ -48,9 +51,12 @@ class Forgetting:
         :raises RecordsError: the database does not answer.
         :raises CoordinationUnavailable: Redis does not; what it holds is not forgotten.
         """
-        known = self._records.session(tenant, session_id)
-        self._answers([row.flight_id for row in known.records], mark_of(tenant, session_id))
-        self._gone(self._records.forget_session(tenant, session_id))
+        mark = mark_of(tenant, session_id)
+        self._keeping.heard_deleted(mark)
+        # a fence is never below the time of its question in µs: this is above all that were asked
+        below_fence = 1_000 * (self._tell([mark]) + 1)
+        gone = self._records.forget_session(tenant, session_id, below_fence=below_fence)
+        self._gone(gone)
 
     def flight(self, tenant: str, flight_id: str) -> bool:
         """Forget what came from one flight; whether there was anything.
@@ -63,27 +69,33 @@ class Forgetting:
         self._gone(gone)
         return gone.rows > 0
 
-    def _answers(self, flight_ids: Sequence[str], *marks: str) -> None:
+    def _answers(self, flight_ids: Sequence[str]) -> None:
         for flight_id in flight_ids:
             self._keeping.forget(flight_id)
             self._flights.forget(flight_id)
+        self._tell(flight_ids)
+
+    def _tell(self, marks: Sequence[str]) -> int:
+        """Tell all workers; Redis's time in ms, 0 in mode ``local``."""
         try:
-            self._shared.tell_forgotten([*flight_ids, *marks])
+            return self._shared.tell_forgotten(marks)
         except StoreError as error:
             if self._flights.coordination != "off":
                 raise CoordinationUnavailable(retry_after_s=1) from error
+            return 0
 
     def _gone(self, gone: Forgotten) -> None:
-        self._answers(gone.flight_ids)  # a row may have come between
         self.files(gone.file_digests)
+        self._answers(gone.flight_ids)
 
     def leftovers(self) -> None:
-        """Forget files that came to nothing, and so have no row to go with.
+        """Forget files that came to nothing, and so have no row to go with, and old marks.
 
         :raises RecordsError: the database does not answer.
         """
         old = self._files.older_than(LEFTOVER_S)
         self.files(self._records.unused(old) if old else ())
+        self._records.forget_marks(MARK_S)
 
     def files(self, digests: Collection[str]) -> None:
         """Forget files that no row is about any more."""
@@ -94,6 +106,9 @@ class Forgetting:
                 log.exception("a forgotten file is still there: %s", digest)
 
     def _here(self, flight_id: str) -> None:
-        """Another worker has forgotten a flight."""
+        """Another worker has forgotten a flight, or a session."""
+        if flight_id.startswith(SESSION):
+            self._keeping.heard_deleted(flight_id)
+            return
         self._keeping.forget(flight_id)
         self._flights.forget_here(flight_id)

@@ -61,13 +61,15 @@ class InterviewAiInvoker:
         self._shared = shared
         self._models = models if isinstance(models, Models) else Models(models)
         self.keeping = Keeping(records, shared)
+        aftermath = Aftermath(guard.checklist, shared, watch, content=settings.log_content)
+        aftermath.keeping = self.keeping
         self._tools = Tools(
             settings=settings,
             flights=flights,
             guard=guard,
             models=self._models,
             watch=watch,
-            aftermath=Aftermath(guard.checklist, shared, watch, content=settings.log_content),
+            aftermath=aftermath,
             keeping=self.keeping,
             progress=Progress(),
             refresher=Refresher(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic
 
 from gevent import GreenletExit
@@ -23,6 +23,9 @@ from flightsvc.interview.standins import SMALLER, TRUNCATED, marked
 from flightsvc.interview.tools import Tools
 from flightsvc.providers.base import ModelRequest, Provider
 from flightsvc.tracing import TraceContext
+
+#: a call that begins so long after it was asked for, in s, takes over from somebody
+LATE_S = 0.02
 
 
 @dataclass(eq=False, slots=True)
@@ -43,6 +46,8 @@ class StageCall(Generic[In]):
     trace: TraceContext
     facts: CallFacts
     keep: Callable[[str, int, dict[str, Any]], None]
+    #: when it was asked (monotonic)
+    asked_at: float = field(default_factory=time.monotonic)
     #: whether the call was made, and went well
     returned: bool = False
 
@@ -68,8 +73,10 @@ class StageCall(Generic[In]):
         tools.watch.called(self.facts)
         question = self._question(self.asked)
         try:
+            self._check_session(began)
             with self._session_lock(ctx):
                 value = self._value(ctx)
+                self._check_session()
                 self.keep(ctx.flight_id, ctx.fence, value)
         except GreenletExit:
             raise
@@ -84,6 +91,11 @@ class StageCall(Generic[In]):
         tools.aftermath.succeeded(question, value)
         self.returned = True
         return value
+
+    def _check_session(self, now: float | None = None) -> None:
+        """:raises SessionForgotten: it was deleted since it was asked about."""
+        late = now is not None and now - self.asked_at > LATE_S
+        self.tools.keeping.check_asked(self.tenant, self.session_id, self.asked_at, late=late)
 
     def _value(self, ctx: FlightContext) -> dict[str, Any]:
         """Where the stage needs a model for it, by a guarded call."""

@@ -7,6 +7,7 @@ only codes travel on, and only those that look like codes.
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from flightsvc.errors import (
+    AnswerInvalid,
     ProviderError,
     ProviderRateLimited,
     ProviderRejected,
@@ -26,6 +28,10 @@ from flightsvc.errors import (
 #: Longest time that a model may tell us to wait, in seconds: a day.
 LONGEST_RETRY_AFTER_S = 86_400.0
 
+#: Deepest nesting of an answer that is passed on; it is stored with a few levels more.
+MAX_NESTING = 150
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 _STATUS = re.compile(r"[45][0-9]{2}")
 _CODE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -163,3 +169,38 @@ def parse_json(data: bytes) -> object:
         return json.loads(data)
     except (ValueError, RecursionError):
         return None
+
+
+def parse_strict(data: bytes) -> object:
+    """As :func:`parse_json`, of what is passed on as it came.
+
+    :raises AnswerInvalid: a number that JSON does not have, or more nesting than can be stored.
+    """
+    if data.count(b"{") + data.count(b"[") > MAX_NESTING and _depth(data) > MAX_NESTING:
+        raise AnswerInvalid(f"The model's answer is nested deeper than {MAX_NESTING} levels.")
+    try:
+        return json.loads(data, parse_constant=_no_number, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _depth(data: bytes) -> int:
+    """How deep the brackets outside of texts are nested."""
+    depth = deepest = 0
+    for token in _TOKEN.finditer(data):
+        kind = token[0][:1]
+        if kind in b"{[":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif kind in b"]}":
+            depth -= 1
+    return deepest
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_number(text)
+
+
+def _no_number(_text: str) -> float:
+    raise AnswerInvalid("The model's answer is no JSON: it holds a number that JSON does not have.")

@@ -15,7 +15,13 @@ from urllib3.exceptions import HTTPError
 
 from flightsvc.errors import AnswerCut, AnswerInvalid, ProviderError, ProviderRejected
 from flightsvc.providers.chat import ChatEnd, ChatRequest, OnChunk
-from flightsvc.providers.failures import body_failure, error_code, parse_json, status_failure
+from flightsvc.providers.failures import (
+    body_failure,
+    error_code,
+    parse_json,
+    parse_strict,
+    status_failure,
+)
 from flightsvc.providers.sse import SseEvent, SseParser
 from flightsvc.providers.transport import (
     Transport,
@@ -26,6 +32,8 @@ from flightsvc.providers.transport import (
 )
 
 DONE = b"[DONE]"
+#: Names of events that say only that the model is alive.
+PINGS = {b"ping", b"heartbeat", b"keepalive", b"keep-alive"}
 #: Longest text of a refusal that is passed on, in characters.
 LONGEST_WORDS = 4_000
 
@@ -49,7 +57,7 @@ def stream_chat(
     ):
         watch(response)
         if not 200 <= response.status < 300:
-            raise _refusal(response)
+            raise _refusal(response, transport)
         if "json" in response.headers.get("Content-Type", "").lower():  # it does not stream
             return ChatEnd(_whole(read_body(response, request.between_bytes_s)))
         return ChatEnd(done=_pass_on(response, request.between_bytes_s, on_chunk))
@@ -67,7 +75,7 @@ def read_models(transport: Transport, timeout_s: float) -> Sequence[Mapping[str,
         ) as response,
     ):
         if not 200 <= response.status < 300:
-            raise _refusal(response)
+            raise _refusal(response, transport)
         document = parse_json(read_body(response, timeout_s))
     listed = document.get("data") if isinstance(document, Mapping) else None
     if not isinstance(listed, list):
@@ -86,11 +94,13 @@ def _pass_on(
             if event.data == DONE:
                 _read_to_the_end(response)
                 return True
-            on_chunk(_chunk(event))
+            if event.name not in PINGS:
+                on_chunk(_chunk(event))
     for event in parser.end():
         if event.data == DONE:
             return True
-        on_chunk(_chunk(event))
+        if event.name not in PINGS:
+            on_chunk(_chunk(event))
     return False
 
 
@@ -107,7 +117,7 @@ def _chunk(event: SseEvent) -> dict[str, Any]:
 
     :raises ProviderError: it is an error, or nothing that fits.
     """
-    document = parse_json(event.data)
+    document = parse_strict(event.data)
     if not isinstance(document, dict):
         raise AnswerCut("An event of the model's stream is not a JSON object.")
     if event.name == b"error" and not document.get("error"):
@@ -119,7 +129,7 @@ def _chunk(event: SseEvent) -> dict[str, Any]:
 
 
 def _whole(body: bytes) -> dict[str, Any]:
-    document = parse_json(body)
+    document = parse_strict(body)
     if not isinstance(document, dict):
         raise AnswerInvalid("The model's answer is not a JSON object.")
     failure = body_failure(document)
@@ -128,23 +138,24 @@ def _whole(body: bytes) -> dict[str, Any]:
     return document
 
 
-def _refusal(response: urllib3.BaseHTTPResponse) -> ProviderError:
+def _refusal(response: urllib3.BaseHTTPResponse, transport: Transport) -> ProviderError:
     """The failure that a status is; what the service says of the request goes with it."""
     document = parse_json(read_error_body(response))
     failure = status_failure(response.status, response.headers, error_code(document))
     error = document.get("error") if isinstance(document, dict) else None
     if isinstance(failure, ProviderRejected) and isinstance(error, dict):
-        failure.upstream_error = _told(error)
+        failure.upstream_error = _told(error, transport)
     return failure
 
 
-def _told(error: Mapping[str, Any]) -> dict[str, object]:
-    """What of a service's error object a client may be told: what OpenAI's has, in bounds."""
+def _told(error: Mapping[str, Any], transport: Transport) -> dict[str, object]:
+    """What of a service's error object a client may be told: what OpenAI's has, in bounds, and
+    without our key."""
     told: dict[str, object] = {}
     for name in ("message", "type", "param", "code"):
         value = error.get(name)
         if isinstance(value, str):
-            told[name] = value[:LONGEST_WORDS]
+            told[name] = transport.without_key(value)[:LONGEST_WORDS]
         elif type(value) is int:
             told[name] = str(value)
     return told

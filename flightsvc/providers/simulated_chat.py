@@ -13,6 +13,8 @@ from flightsvc.providers.sketches import plain_sketch
 
 #: Characters in one chunk.
 PIECE = 8
+#: As many choices as OpenAI gives.
+MOST_CHOICES = 128
 
 
 def chat_chunks(body: Mapping[str, Any], model: str) -> Iterator[dict[str, Any]]:
@@ -31,15 +33,20 @@ def chat_chunks(body: Mapping[str, Any], model: str) -> Iterator[dict[str, Any]]
         "model": str(body.get("model") or model),
     }
 
-    def chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
-        return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+    def chunk(
+        delta: dict[str, Any], reason: str | None = None, index: int = 0
+    ) -> dict[str, Any]:
+        return {**head, "choices": [{"index": index, "delta": delta, "finish_reason": reason}]}
 
-    yield chunk({"role": "assistant", "content": ""})
-    for at in range(0, len(text), PIECE):
-        yield chunk({"content": text[at : at + PIECE]})
-    yield chunk({}, "stop")
+    wanted = body.get("n")
+    choices = min(wanted, MOST_CHOICES) if type(wanted) is int and wanted > 0 else 1
+    for index in range(choices):
+        yield chunk({"role": "assistant", "content": ""}, index=index)
+        for at in range(0, len(text), PIECE):
+            yield chunk({"content": text[at : at + PIECE]}, index=index)
+        yield chunk({}, "stop", index)
     asked = sum(len(each.content.encode("utf-8", "replace")) for each in messages) // 4
-    said = len(text.encode()) // 4
+    said = choices * len(text.encode()) // 4
     usage = {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
     yield {**head, "choices": [], "usage": usage}
 

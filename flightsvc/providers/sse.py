@@ -95,4 +95,5 @@ class SseParser:
     def _dispatch(self) -> SseEvent | None:
         data, name = self._data, self._name
         self._data, self._size, self._name = [], 0, b""
-        return SseEvent(b"\n".join(data), name) if data else None
+        # a browser would be given an event without data; here it says nothing
+        return SseEvent(b"\n".join(data), name) if any(data) else None

@@ -9,6 +9,7 @@ never sent twice from here. A kept connection that the server has closed meanwhi
 from __future__ import annotations
 
 import http.client
+import re
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -70,6 +71,7 @@ class Transport:
     ) -> None:
         self._prefix = urllib3.util.parse_url(base_url).path or ""
         self._headers = dict(headers)
+        self._key = _key_pattern(self._headers.get("Authorization", ""))
         self._connect_s = connect_s
         # One TLS context for all connections: loading the trusted certificates blocks the worker.
         tls = {"ssl_context": ssl.create_default_context()} if base_url.startswith("https") else {}
@@ -118,9 +120,22 @@ class Transport:
             finally:
                 response.close()  # does nothing to a connection that went back to the pool
 
+    def without_key(self, text: str) -> str:
+        """A text of the service, with ``***`` where it quotes the key that it was called with."""
+        return text if self._key is None else self._key.sub("***", text)
+
     def close(self) -> None:
         """Close the kept connections; calls that are under way end as they would have."""
         self._pool.close()
+
+
+def _key_pattern(authorization: str) -> re.Pattern[str] | None:
+    """Finds the key of a header; a short one ("x", "none") only where it stands alone."""
+    key = authorization.removeprefix("Bearer ").strip()
+    if not key:
+        return None
+    found = re.escape(key)
+    return re.compile(found if len(key) > 8 else rf"(?<!\w){found}(?!\w)")
 
 
 def checked_base_url(name: str, url: str, example: str) -> str:

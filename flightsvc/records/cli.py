@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     except NoAccess as fault:
         raise settings_error(database, fault) from None
     except RecordsError as error:
-        print(f"flightsvc db: {error}", file=sys.stderr)
+        print(f"flightsvc db: {error.inside}", file=sys.stderr)
         return 1
     finally:
         database.close()

@@ -17,7 +17,7 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template
 
-from flightsvc.records.report_values import Score, as_score, as_text, as_texts, natural
+from flightsvc.records.report_values import Score, as_score, as_text, as_texts, isolated, natural
 from flightsvc.records.report_words import words
 from flightsvc.records.rows import SessionRecords, StoredRecord
 
@@ -111,6 +111,7 @@ def _template() -> Template:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["isolated"] = isolated
     return environment.from_string(source)
 
 

@@ -47,6 +47,22 @@ def as_text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
+def isolated(text: str) -> str:
+    """A text for the middle of a line that nothing else keeps apart: its direction ends with it
+    (Unicode TR 9, FSI and PDI), and controls are there to be seen."""
+    return f"\u2068{_BIDI.sub('', text).translate(_PICTURES)}\u2069"
+
+
+#: what changes the direction of all that follows, or ends an isolation
+_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
+#: each control as its picture, or as the sign for what cannot be shown
+_PICTURES = {
+    **{code: 0x2400 + code for code in range(0x20)},
+    0x7F: 0x2421,
+    **dict.fromkeys(range(0x80, 0xA0), 0xFFFD),
+}
+
+
 def as_texts(value: object) -> tuple[str, ...]:
     """The texts of a list; none for anything else."""
     several = value if isinstance(value, (list, tuple)) else ()

@@ -81,7 +81,7 @@ class Retention:
                 if self._tidy is not None:
                     self._tidy()
             except RecordsError as error:
-                log.warning("Old rows are not forgotten for now: %s", error)
+                log.warning("Old rows are not forgotten for now: %s", error.inside)
             except Exception:  # such as a file that cannot be deleted; the next look may be better
                 log.exception("Old files were not forgotten")
             else:

@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 Kind = Literal["question_set", "evaluation", "follow_up", "demeanor"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-#: ``stale``: a newer owner's row stands
-Written = Literal["written", "stale"]
+#: ``stale``: a newer owner's row stands; ``forgotten``: the session was deleted since it was asked
+Written = Literal["written", "stale", "forgotten"]
 
 #: longest text in a column that rows are found by, in bytes of UTF-8; three of them are a key of
 #: PostgreSQL's index, which takes 2,700
@@ -27,6 +27,8 @@ class Record:
     :param value: the answer, as the caller gets it; JSON.
     :param asked: what was asked, as far as it may be kept; JSON.
     :param file_digest: of the file that it is about, SHA-256, hex.
+    :param asked_ms: when it was asked, by this machine's clock, Unix time in ms; 0: nobody knows.
+        Only where there is no fence.
     """
 
     tenant: str
@@ -38,6 +40,7 @@ class Record:
     value: Mapping[str, Any] = field(repr=False)
     asked: Mapping[str, Any] = field(default_factory=dict, repr=False)
     file_digest: str | None = None
+    asked_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -56,7 +57,8 @@ class Records:
         self._upgrading: gevent.Greenlet[[], RecordsError | None] | None = None
 
     def write(self, record: Record) -> Written:
-        """Keep an answer, unless that of a newer owner is kept already.
+        """Keep an answer, unless that of a newer owner is kept already, or the session was deleted
+        since it was asked for.
 
         :returns: ``written`` also where the same answer, or one with the same fence, is kept
             already.
@@ -67,8 +69,13 @@ class Records:
             if wrong:
                 raise RecordsError(f"A row cannot be kept: {wrong}.", kind="rejected")
             now_ms = _now_ms()
-            is_written = self._use(lambda c: tables.write(c, record, now_ms))
-            return "written" if is_written else "stale"
+
+            def keep(connection: Connection) -> Written:
+                if tables.is_forgotten(connection, record):
+                    return "forgotten"
+                return "written" if tables.write(connection, record, now_ms) else "stale"
+
+            return self._use(keep)
 
         outcome = self._counted("write", write)
         self._metrics.count(RECORDS_WRITES, kind=record.kind, outcome=outcome)
@@ -94,9 +101,19 @@ class Records:
 
         return self._counted("session", lambda: self._use(read, reads=True))
 
-    def forget_session(self, tenant: str, session_id: str) -> Forgotten:
-        """Delete everything that is kept of a session."""
-        return self._forget(tables.forget_session(tenant, session_id))
+    def forget_session(
+        self, tenant: str, session_id: str, *, below_fence: int = 0
+    ) -> Forgotten:
+        """Delete everything that is kept of a session, and keep nothing more of what was asked
+        before.
+
+        :param below_fence: no fence of a question that was asked before is above it.
+        """
+        now_ms = _now_ms()
+        return self._forget(
+            tables.forget_session(tenant, session_id),
+            lambda c: tables.mark_forgotten(c, tenant, session_id, below_fence, now_ms),
+        )
 
     def forget_flight(self, tenant: str, flight_id: str) -> Forgotten:
         """Delete what came from a flight."""
@@ -109,6 +126,20 @@ class Records:
         :param most: so many at once; if as many went, there may be more.
         """
         return self._forget(tables.forget_written_before(_now_ms() - int(age_s * 1000), most))
+
+    def forget_marks(self, age_s: float) -> None:
+        """Forget that sessions were deleted, once nothing of them can come any more.
+
+        :param age_s: of the deletion, in s.
+        """
+        old = tables.forget_marks_before(_now_ms() - int(age_s * 1000))
+        self._counted("forget", lambda: self._use(lambda c: c.execute(old)))
+
+    def deleted_ago_s(self, tenant: str, session_id: str) -> float:
+        """For how long a session has been deleted, in s; infinite: it was not, or long ago."""
+        wanted = tables.deleted_at(tenant, session_id)
+        at_ms = self._counted("find", lambda: self._use(lambda c: c.scalar(wanted), reads=True))
+        return math.inf if at_ms is None else max(0.0, (_now_ms() - int(at_ms)) / 1_000)
 
     def unused(self, digests: Collection[str]) -> list[str]:
         """Those of some files that no row is about."""
@@ -145,11 +176,17 @@ class Records:
 
         return self._counted("find", lambda: self._use(find, reads=True))
 
-    def _forget(self, statement: Delete) -> Forgotten:
-        """Delete rows, and see which of their files are still used: in one transaction."""
+    def _forget(
+        self, statement: Delete, first: Callable[[Connection], None] = lambda _: None
+    ) -> Forgotten:
+        """Delete rows, and see which of their files are still used: in one transaction.
+
+        :param first: done in it before.
+        """
         gone = statement.returning(tables.RECORDS.c.flight_id, tables.RECORDS.c.file_digest)
 
         def forget(connection: Connection) -> Forgotten:
+            first(connection)
             rows = connection.execute(gone).all()
             digests = {digest for _, digest in rows if digest}
             if digests:

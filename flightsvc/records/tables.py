@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import (
@@ -21,8 +22,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    case,
     delete,
     select,
+    text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
@@ -56,9 +59,21 @@ RECORDS = Table(
     Index(PREFIX + "records_file", "file_digest"),
 )
 
+FORGOTTEN = Table(
+    PREFIX + "forgotten",
+    METADATA,
+    Column("tenant", String(MAX_KEY), primary_key=True),
+    Column("session_id", String(MAX_KEY), primary_key=True),
+    # fences up to this one were granted before the session was deleted
+    Column("below_fence", BigInteger, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Index(PREFIX + "forgotten_at", "at_ms"),
+)
+
 _KEY = ("tenant", "session_id", "kind", "business_key")
 _UPDATED = ("fence", "flight_id", "value", "asked", "file_digest", "written_ms")
 _c = RECORDS.c
+_f = FORGOTTEN.c
 
 
 def write(connection: Connection, record: Record, now_ms: int) -> bool:
@@ -89,6 +104,64 @@ def write(connection: Connection, record: Record, now_ms: int) -> bool:
         where=_c.fence <= row.excluded.fence,
     ).returning(_c.id)
     return connection.execute(statement).first() is not None
+
+
+def is_forgotten(connection: Connection, record: Record) -> bool:
+    """Whether the session was deleted after the answer was asked for; it stays so till the end of
+    the transaction."""
+    _lock_session(connection, record.tenant, record.session_id, shared=True)
+    mark = connection.execute(
+        select(_f.below_fence, _f.at_ms).where(
+            _f.tenant == record.tenant, _f.session_id == record.session_id
+        )
+    ).first()
+    if mark is None:
+        return False
+    if record.fence:
+        return bool(record.fence <= mark.below_fence)
+    return bool(record.asked_ms <= mark.at_ms)
+
+
+def mark_forgotten(
+    connection: Connection, tenant: str, session_id: str, below_fence: int, now_ms: int
+) -> None:
+    """Say that a session is deleted, before its rows are."""
+    _lock_session(connection, tenant, session_id, shared=False)
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    row = insert(FORGOTTEN).values(
+        tenant=tenant, session_id=session_id, below_fence=below_fence, at_ms=now_ms
+    )
+    new = row.excluded
+    highest = case((new.below_fence > _f.below_fence, new.below_fence), else_=_f.below_fence)
+    latest = case((new.at_ms > _f.at_ms, new.at_ms), else_=_f.at_ms)
+    connection.execute(
+        row.on_conflict_do_update(
+            index_elements=("tenant", "session_id"),
+            set_={"below_fence": highest, "at_ms": latest},
+        )
+    )
+
+
+def deleted_at(tenant: str, session_id: str) -> Select[Any]:
+    """When a session was deleted last, Unix time in ms."""
+    return select(_f.at_ms).where(_f.tenant == tenant, _f.session_id == session_id)
+
+
+def forget_marks_before(at_ms: int) -> Delete:
+    """Delete marks of sessions that were deleted so long ago that nothing of them can come."""
+    return delete(FORGOTTEN).where(_f.at_ms < at_ms)
+
+
+def _lock_session(
+    connection: Connection, tenant: str, session_id: str, *, shared: bool
+) -> None:
+    """No row of a session is written while it is deleted; SQLite has one writer anyway."""
+    if connection.dialect.name != "postgresql":
+        return
+    name = sha256(f"{tenant}\0{session_id}".encode()).digest()
+    key = int.from_bytes(name[:8], "big", signed=True)
+    function = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+    connection.execute(text(f"SELECT {function}(:key)").bindparams(key=key))
 
 
 def find(tenant: str, session_id: str, kind: str, business_key: str) -> Select[Any]:

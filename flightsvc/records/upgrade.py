@@ -68,7 +68,7 @@ def current(database: Database) -> Version:
 def upgrade(database: Database) -> tuple[Version, Version]:
     """Bring the tables up to date; at once, if they are.
 
-    :returns: how far they were, and are.
+    :returns: how far they were, and are; the same twice, if another process did it.
     :raises NoAccess: it cannot be done as the settings are.
     :raises RecordsError: it was not done, and may be tried again.
     """
@@ -80,8 +80,9 @@ def upgrade(database: Database) -> tuple[Version, Version]:
             log.warning("The %s was upgraded by a newer flightsvc", database.url)
         return before, before
     with _alembic:
-        after = database.write(_upgrade, timeout_s=UPGRADE_S, lock_s=LOCK_S)
-    log.info("The %s is upgraded to %s", database.url, after.found)
+        before, after = database.write(_upgrade, timeout_s=UPGRADE_S, lock_s=LOCK_S)
+    if before != after:
+        log.info("The %s is upgraded to %s", database.url, after.found)
     return before, after
 
 
@@ -106,8 +107,8 @@ def _version(connection: Connection) -> Version:
     return Version(connection.scalars(versions).first() or "")
 
 
-def _upgrade(connection: Connection) -> Version:
-    """In a transaction: all steps, or none."""
+def _upgrade(connection: Connection) -> tuple[Version, Version]:
+    """In a transaction: all steps, or none; how far the tables were under the lock, and are."""
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_S}s'"))
         connection.execute(
@@ -115,7 +116,7 @@ def _upgrade(connection: Connection) -> Version:
         )
     found = _version(connection)
     if found.is_current:  # another process did it while we waited
-        return found
+        return found, found
     # many workers never need it
     from alembic.command import upgrade as upgrade_to
     from alembic.config import Config
@@ -125,7 +126,7 @@ def _upgrade(connection: Connection) -> Version:
     config.set_main_option("script_location", str(folder).replace("%", "%%"))
     config.attributes["connection"] = connection
     upgrade_to(config, "head")
-    return _version(connection)
+    return found, _version(connection)
 
 
 def _use_wal(database: Database) -> None:

@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 import sys
+from contextlib import suppress
 from typing import Any
 
 import gevent
@@ -78,7 +79,10 @@ class ServiceLogger(Statsd):  # type: ignore[misc]
         if self.sock is None and self._host is not None and self._looks != os.getpid():
             self._looks = os.getpid()
             self._connect()
-        super()._sock_send(msg)
+        if self.sock is not None:
+            tags = f"|#{self.dogstatsd_tags}" if self.dogstatsd_tags else ""
+            with suppress(OSError):  # gunicorn would log each of them; the metrics do, once
+                self.sock.send(f"{msg}{tags}".encode("ascii", "replace"))
 
     def _connect(self) -> None:
         """Open the socket; at once where nothing needs looking up."""

@@ -20,6 +20,9 @@ from flightsvc.settings.wording import nearest
 if TYPE_CHECKING:
     from flightsvc.settings.model import Settings
 
+#: longest name of a tenant, in bytes of UTF-8: what the database takes in a key
+MAX_TENANT = 300
+
 
 def contradictions(settings: Settings) -> Iterator[str]:
     """A sentence for everything in these settings that cannot work."""
@@ -47,7 +50,16 @@ def check_tokens(value: Any) -> Any:
             raise ValueError(f"must hold printable tokens without spaces: token {number} is not so")
         if not _is_text(tenant):
             raise ValueError(f"must name a tenant for each token: that of token {number} is none")
+        if is_too_long(tenant):
+            raise ValueError(
+                f"must name tenants of at most {MAX_TENANT} bytes: that of token {number} is longer"
+            )
     return value
+
+
+def is_too_long(tenant: str) -> bool:
+    """Whether no row could be kept under a tenant's name."""
+    return len(tenant.encode("utf-8", "surrogatepass")) > MAX_TENANT
 
 
 def _is_text(value: Any) -> bool:

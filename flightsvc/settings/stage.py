@@ -78,9 +78,10 @@ class StageSettings(BaseModel):
     #: how long an answer replays from the worker's own memory, in s, at most `result_ttl_s`;
     #: 0: off
     l1_ttl_s: float = Field(default=30, ge=0)
-    #: whether the stage takes the session lock first: one call at a time in a session
+    #: whether the stage takes its lock of the session first: one call of the stage at a time in a
+    #: session; other stages have locks of their own
     session_lock: bool = False
-    #: how long a call waits for another of its session, in ms
+    #: how long a call waits for another of its stage and session, in ms
     session_lock_wait_ms: int = Field(default=10_000, ge=0)
     #: workflow that XingChen runs for the stage
     flow_id: FlowId = ""

@@ -102,14 +102,17 @@ class SharedState:
         """Have ``listener`` hear of each flag that this worker raised; it must not wait."""
         self._flag_listeners.append(listener)
 
-    def tell_forgotten(self, flight_ids: Sequence[str]) -> None:
-        """Have every worker forget these flights within a second.
+    def tell_forgotten(self, marks: Sequence[str]) -> int:
+        """Have every worker forget these flights, or hear these marks, within a second.
 
+        :returns: Redis's time in ms since 1970; 0 if there was nothing to tell.
         :raises StoreError: Redis could not be told.
         """
-        if flight_ids:
-            keys = [self._names.forgotten]
-            self._scripts.run(verbs.TELL_FORGOTTEN, keys, [FORGOTTEN_TTL_MS, *flight_ids])
+        if not marks:
+            return 0
+        keys = [self._names.forgotten]
+        reply = self._scripts.run(verbs.TELL_FORGOTTEN, keys, [FORGOTTEN_TTL_MS, *marks])
+        return int(reply[1])
 
     def start(self) -> None:
         """Look for the first time, so that no request comes before; then go on looking.

@@ -166,7 +166,8 @@ class SharedWatch:
         if ticket > self._newest:  # a later look may have been answered before
             before, self._newest, self._snapshot = self._snapshot, ticket, found
             _tell_changes(before, found)
-            for flight_id, _ in found.forgotten.items() - before.forgotten.items():
+            new = found.forgotten.items() - before.forgotten.items() if before.read_at else ()
+            for flight_id, _ in new:  # what was told before the first look is none of ours
                 self._on_forgotten(flight_id)
         return self._snapshot
 

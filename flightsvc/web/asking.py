@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from typing import Any
 
@@ -10,7 +11,7 @@ from flask import Request, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 
-from flightsvc.errors import FlightSvcError, SettingsError
+from flightsvc.errors import FlightSvcError, RecordsError, SettingsError
 from flightsvc.facts import CallFacts
 from flightsvc.logs import Told, log_failure, log_request
 from flightsvc.tracing import TraceContext
@@ -18,6 +19,8 @@ from flightsvc.web.extension import Extension
 from flightsvc.web.problem import MIMETYPE
 
 _ENVIRON_KEY = "flightsvc.asking"
+
+log = logging.getLogger("flightsvc.web")
 
 
 class Asking:
@@ -37,6 +40,8 @@ class Asking:
 
     def failed(self, error: Exception) -> None:
         """Log what a view raised, if nobody foresaw it: no flight's worker has seen it."""
+        if isinstance(error, RecordsError):  # its client is told neither where nor why
+            log.warning("The records were not used for a request: %s", error.inside)
         foreseen = isinstance(error, (FlightSvcError, HTTPException))
         if not foreseen or isinstance(error, SettingsError):
             self.facts.code = self.facts.code or "UNEXPECTED"

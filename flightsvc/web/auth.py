@@ -11,6 +11,7 @@ from flask import Request
 from werkzeug.exceptions import Forbidden
 
 from flightsvc.errors import NotFound, SettingsError, Unauthenticated
+from flightsvc.settings.checks import MAX_TENANT, is_too_long
 
 #: The host's own authentication: the tenant of a request, or None if it has none.
 TenantOf = Callable[[Request], str | None]
@@ -58,6 +59,11 @@ class Authenticator:
                 )
             if not named:  # what `session.get("user", "")` says of everybody who is not signed in
                 raise SettingsError('tenant_of returned "": return None where nobody is signed in')
+            if is_too_long(named):  # its answers could not be kept
+                raise SettingsError(
+                    f"tenant_of returned more than {MAX_TENANT} bytes of UTF-8: return a shorter "
+                    f"name, such as an id or a hash"
+                )
             return named
         if not self._tenants:
             return ""

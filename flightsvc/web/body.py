@@ -142,8 +142,13 @@ def parse(raw: bytes) -> Any:
             "An object in the body has one name twice; send each field once.",
             code="JSON_DUPLICATE_NAME",
         ) from None
-    except (ValueError, RecursionError):
+    except RecursionError:
+        raise RequestError("The body is nested too deeply.", code="JSON_INVALID") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, _NotANumber):
         raise RequestError("The body is not JSON in UTF-8.", code="JSON_INVALID") from None
+    except ValueError:  # Python's bound, against the time that longer ones take
+        told = "A number in the body has too many digits."
+        raise RequestError(told, code="JSON_INVALID") from None
 
 
 def _too_large(limit: int) -> PayloadTooLarge:
@@ -171,6 +176,10 @@ class _DuplicateName(ValueError):
     pass
 
 
+class _NotANumber(ValueError):
+    pass
+
+
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -179,7 +188,7 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+    raise _NotANumber(name)
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
@@ -191,8 +200,8 @@ def _faults(error: ValidationError) -> str:
     for detail in error.errors(include_url=False, include_input=False, include_context=False):
         name = str(detail["loc"][0])[:MAX_NAME] if detail["loc"] else "the body"
         says = _WORDING.get(detail["type"]) or detail["msg"].removeprefix("Value error, ")
-        if detail["type"] in ("string_too_long", "string_too_short"):
-            says = says.replace("item", "character")
+        if says.startswith(("String ", "Value ")):  # a text, before or after it was looked at
+            says = says.replace(" after validation", "").replace("item", "character")
         faults.setdefault(name, []).append(says[:1].lower() + says[1:])
     said = [f"{name}: {' / '.join(says)}" for name, says in list(faults.items())[:MAX_FAULTS]]
     return "; ".join(said) + ("." if len(faults) <= MAX_FAULTS else "; and more.")

@@ -83,12 +83,12 @@ def read_sharing() -> Sharing:
 
     :raises InvalidChat: something else than there is.
     """
-    name = request.headers.get("Flight-Key", "")
-    if name and not _NAME.fullmatch(name):
+    name = request.headers.get("Flight-Key")
+    if name is not None and not _NAME.fullmatch(name):
         raise InvalidChat("Flight-Key: use 1 to 256 printable ASCII characters, without spaces.")
     mode = _word("Flight-Mode", "bypass")
     replay = _word("Flight-Replay", "none")
-    return Sharing(name, bypass=bool(mode), replay=not replay)
+    return Sharing(name or "", bypass=bool(mode), replay=not replay)
 
 
 def _word(header: str, only: str) -> str:

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from flightsvc.errors import InvalidInput, NotFound
 from flightsvc.flight.state import FlightState
 from flightsvc.interview import demeanor, evaluation, extraction, follow_up
+from flightsvc.interview.keeping import KINDS
 from flightsvc.interview.stage import Stage
 from flightsvc.web.addresses import FLIGHT_ID, SESSION_ID
 from flightsvc.web.answering import answer, under_way
@@ -122,7 +123,7 @@ def _fetching(door: Door) -> Callable[..., Response]:
         if not FLIGHT_ID.fullmatch(flight_id):
             raise NotFound("There is no such flight.")
         row = service.records.find_flight(tenant, session_id, flight_id)
-        if row is not None:
+        if row is not None and row.kind == KINDS[door.stage.STAGE]:
             return render_kept(row)
         mine, endpoint = (tenant, door.stage.STAGE), request.endpoint or ""
         view = service.flights.inspect(flight_id)

@@ -10,6 +10,7 @@ from flightsvc.errors import (
     BodyTooSlow,
     CoordinationUnavailable,
     Draining,
+    FilesUnavailable,
     FlightSvcError,
     InvalidInput,
     ModulePaused,
@@ -22,7 +23,7 @@ from flightsvc.errors import (
     Unauthenticated,
     WaitTimeout,
 )
-from flightsvc.web.openapi_terms import OPERATOR, Asks, JsonBody, Operation, SignIn, Told
+from flightsvc.web.openapi_terms import OPERATOR, Asks, Form, JsonBody, Operation, SignIn, Told
 
 UNEXPECTED = Told(500, "UNEXPECTED")
 FORBIDDEN = Told(403, "FORBIDDEN")
@@ -48,7 +49,7 @@ OF_INTERVIEWS = frozenset(["SESSION_FORGOTTEN", "AI_INPUT_EMPTY"])
 STANDS_IN = ("template", "clarify", "ask_input")
 #: codes that mean no call of a model: a route that can have one says so
 OF_NO_CALL = frozenset(
-    ["RESULT_REJECTED", "FLIGHT_NESTED", "SESSION_BUSY", "RECORDS_UNAVAILABLE"]
+    ["RESULT_REJECTED", "FLIGHT_NESTED", "SESSION_BUSY", "RECORDS_UNAVAILABLE", "FILES_UNAVAILABLE"]
     + [
         kind.default_code
         for kind in vars(errors).values()
@@ -102,6 +103,8 @@ def _of_body(operation: Operation) -> Iterator[Told]:
         yield from NOT_JSON
     else:
         yield Told.of(InvalidInput)
+    if isinstance(operation.body, Form):
+        yield Told.of(FilesUnavailable)
 
 
 def _of_call(checklist: Checklist, asks: Asks) -> Iterator[Told]:

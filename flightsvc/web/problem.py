@@ -22,7 +22,8 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from flightsvc.checklist import Code
-from flightsvc.errors import FlightSvcError, SettingsError, Unauthenticated
+from flightsvc.checklist.classify import failure_behind
+from flightsvc.errors import FlightSvcError, SettingsError, Unauthenticated, UnreadableFile
 
 log = logging.getLogger("flightsvc.web")
 
@@ -94,7 +95,7 @@ def from_error(
     """Any error of the tree, as its class says.
 
     :param code: what the checklist says of it, where its own words say no more: then ``detail`` is
-        the message too, and the code's action is told if it is one that no answer comes of.
+        the message too (but of a file that cannot be read it is why, where that is known), and the code's action is told if it is one that no answer comes of.
     """
     if isinstance(error, SettingsError):  # for whoever runs the service, not for who asks
         log.error("%s", error)
@@ -102,7 +103,7 @@ def from_error(
     response = problem(
         error.status,
         error.code,
-        message.text if code and message else str(error),
+        _own_words(error) or (message.text if code and message else str(error)),
         retryable=error.retryable,
         retry_after_s=error.retry_after_s,
         flight_id=getattr(error, "flight_id", ""),
@@ -113,6 +114,13 @@ def from_error(
     if isinstance(error, Unauthenticated):
         response.headers["WWW-Authenticate"] = 'Bearer realm="flightsvc"'
     return response
+
+
+def _own_words(error: FlightSvcError) -> str:
+    """Why a file cannot be read; empty for other errors, and where another worker knows it."""
+    behind = failure_behind(error)
+    is_known = error.code == UnreadableFile.default_code and isinstance(behind, FlightSvcError)
+    return str(behind) if is_known and behind is not error else ""
 
 
 def from_http(error: HTTPException, message: Message | None = None) -> WerkzeugResponse:

@@ -178,6 +178,10 @@ class _Form:
     def _part(self, part: Part) -> bytearray | None:
         """Where a part's content goes."""
         name, filename = part
+        if not name:
+            raise InvalidInput("A field of the form has no name: name each one.")
+        if filename is None and name == self._field:
+            raise InvalidInput(f"{name}: send it as a file, with a filename.")
         if filename is not None and name == self._field:
             if self._has_file:
                 raise InvalidInput(f"{name}: send one file.")

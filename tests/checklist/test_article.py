@@ -139,7 +139,7 @@ def test_what_the_user_is_told() -> None:
     assert said["AI_INPUT_SENSITIVE"] == "内容需符合社区规范。"
     assert said["AI_MODEL_CONFIDENCE_LOW"] == "您是想咨询订单状态还是修改收货地址？"
     assert said["AI_PAYMENT_FAILED"] == "您的支付请求需人工审核，预计 2 小时内完成。"
-    assert said["AI_INPUT_MALFORMED"] == "文件格式异常，请重新上传。"
+    assert said["AI_INPUT_MALFORMED"] == "内容或文件格式异常，请检查后重新提交。"
     assert SHIPPED.code("AI_INPUT_EMPTY").message("en").startswith("Please tell me")
 
 

@@ -146,6 +146,16 @@ def test_a_picture_of_enormous_pixels(read: Read) -> None:
         read(read_image, bomb)
 
 
+def test_a_picture_that_is_wider_than_a_jpeg_can_be(read: Read) -> None:
+    out = io.BytesIO()
+    Image.new("L", (65_501, 2)).save(out, "PNG")
+    with pytest.raises(UnreadableFile, match="wider or higher than the 65500 pixels"):
+        read(read_image, out.getvalue())
+    out = io.BytesIO()
+    Image.new("L", (2, 65_500)).save(out, "PNG")
+    assert opened(read(read_image, out.getvalue())).size == (2, 65_500)
+
+
 def test_a_picture_that_needs_more_memory_than_there_is(read: Read) -> None:
     small = {"max_pixels": 1 << 40, "memory_bytes": 128 << 20}
     with pytest.raises(UnreadableFile, match="more memory"):

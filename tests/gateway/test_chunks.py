@@ -107,13 +107,13 @@ def test_reasoning_refusals_and_what_nobody_knows_are_texts_too() -> None:
             chunk({"reasoning_content": "think."}),
             chunk({"refusal": "I can"}),
             chunk({"refusal": "not.", "new_thing": "a"}),
-            chunk({"new_thing": "b", "audio": {"id": "x", "data": "AA"}}),
+            chunk({"new_thing": "a", "audio": {"id": "x", "data": "AA"}}),
             chunk({"audio": {"data": "BB", "expires_at": 9}}),
         ]
     )
     assert said["reasoning_content"] == "Let me think."
     assert said["refusal"] == "I cannot."
-    assert said["new_thing"] == "ab"
+    assert said["new_thing"] == "a"
     assert said["audio"] == {"id": "x", "data": "AABB", "expires_at": 9}
 
 
@@ -183,10 +183,25 @@ def test_h25_a_choice_that_never_came_is_missed() -> None:
     assembler.add(chunk({"content": "a"}, "stop"))
     with pytest.raises(AnswerCut):
         assembler.completion(2)
+    with pytest.raises(AnswerInvalid):  # the model takes that for all
+        assembler.completion(2, done=True)
 
 
 @pytest.mark.parametrize(
-    "odd", [{}, {"choices": 1}, {"choices": [1]}, {"choices": [{"index": "a"}]}]
+    "odd",
+    [
+        {"choices": 1},
+        {"choices": [1]},
+        {"choices": [{"index": "a"}]},
+        {"delta": "a"},
+        chunk(5),  # type: ignore[arg-type]
+        {"choices": [{"index": 0, "message": "a"}]},
+        chunk({"tool_calls": {"a": 1}}),
+        chunk({"tool_calls": ["a"]}),
+        chunk({"tool_calls": [{"index": "0"}]}),
+        chunk({"tool_calls": [{"index": 0, "function": "f"}]}),
+        chunk({}, 5),  # type: ignore[arg-type]
+    ],
 )
 def test_what_is_no_chunk_is_refused(odd: dict[str, Any]) -> None:
     with pytest.raises(AnswerInvalid):
@@ -209,7 +224,8 @@ MESSAGE = st.fixed_dictionaries(
     optional={
         "reasoning_content": st.none() | TEXT,
         "refusal": st.none() | TEXT,
-        "tool_calls": CALLS,
+        "tool_calls": st.none() | CALLS,
+        "format": TEXT,
         "annotations": st.lists(st.fixed_dictionaries({"type": TEXT}), max_size=2),
         "function_call": st.fixed_dictionaries({"name": st.just("f"), "arguments": TEXT}),
     },
@@ -255,6 +271,8 @@ def test_what_is_played_and_put_together_is_as_before(completion: dict[str, Any]
         ({"choices": []}, AnswerInvalid),
         ({"choices": [{"finish_reason": "stop"}]}, AnswerInvalid),
         ({"choices": [{"message": {"content": "a"}}]}, AnswerCut),
+        ({"choices": [{"message": {"tool_calls": 5}, "finish_reason": "stop"}]}, AnswerInvalid),
+        ({"choices": [{"message": {}, "finish_reason": ["stop"]}]}, AnswerInvalid),
     ],
 )
 def test_an_answer_in_one_piece_must_be_whole_too(

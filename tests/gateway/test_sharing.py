@@ -176,6 +176,7 @@ def test_a_retry_after_a_timeout_of_the_clients_own_attaches(
         ("Flight-Mode", "yes"),
         ("Flight-Replay", "1"),
         ("Flight-Key", "a b"),
+        ("Flight-Key", "   "),
         ("Flight-Key", "x" * 257),
     ],
 )

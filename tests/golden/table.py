@@ -130,6 +130,8 @@ ROWS: dict[str, Row] = {
     "AI_ANSWER_TRUNCATED": Row({"finish_reason": "length"}, alert="malformed_output_rate"),
     # what a program of the host brings about
     "RECORDS_UNAVAILABLE": Row(alert="unknown_errors"),
+    "FILES_UNAVAILABLE": Row(alert="unknown_errors"),
+    "BODY_TOO_SLOW": Row(status=408),
     "AI_UNKNOWN_ERROR": Row(status=500, alert="unknown_errors"),
 }
 #: codes with a real condition of their own, each a test in test_conditions.py,

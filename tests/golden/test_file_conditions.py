@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,3 +48,47 @@ def test_a_file_that_cannot_be_read(make: Make, code: str, language: str) -> Non
     assert scene.alerted.told == []
     again = upload(scene, content, language)  # and the same words to who sends it again
     assert json.loads(again.data)["message"] == body["message"]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "The file is empty."),
+        (samples.text_pdf()[:60], "The file cannot be read: it is damaged."),
+        (samples.long_pdf(1, 3), "The file has more than 2 pages."),
+    ],
+    ids=["empty", "damaged", "pages"],
+)
+def test_why_a_file_cannot_be_read_is_its_detail(make: Make, content: bytes, says: str) -> None:
+    """The words for its user stay the list's."""
+    scene = make(max_pages=2)
+    body = is_told(upload(scene, content, "zh"), "FILE_UNREADABLE", "zh", 422)
+    assert body["detail"] == says
+
+
+@pytest.mark.parametrize("fault", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_a_disk_that_takes_no_file(
+    make: Make,
+    fault: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scene, write = make(data_dir=str(tmp_path)), os.write
+
+    def full(fd: int, data: Any) -> int:
+        if "/drafts/" in os.readlink(f"/proc/self/fd/{fd}"):
+            raise OSError(fault, os.strerror(fault))
+        return write(fd, data)
+
+    monkeypatch.setattr(os, "write", full)
+    reply = upload(scene, samples.text_pdf(), "en")
+    body = is_told(reply, "FILES_UNAVAILABLE", "en", 503)
+    assert (body["retryable"], reply.headers["Retry-After"]) == (True, "60")
+    assert os.strerror(fault) not in reply.text
+    assert str(tmp_path) not in reply.text
+    assert f"{tmp_path}/files: {os.strerror(fault)}" in caplog.text
+    assert scene.attempts() == (0, 0)
+    monkeypatch.undo()
+    assert list((tmp_path / "files" / "drafts").iterdir()) == []
+    assert upload(scene, samples.text_pdf(), "en").status_code == 200

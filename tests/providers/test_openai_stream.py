@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -139,6 +140,39 @@ def test_a_refused_request_comes_with_the_services_own_words(
         chat(provider)
     assert caught.value.upstream_error == told
     assert "too long" not in str(caught.value)
+
+
+def test_a_refusal_does_not_carry_our_key(server: ModelServerProcess, make: Any) -> None:
+    told = {"message": "Incorrect key sk-our-own-secret, x", "code": "sk-our-own-secret"}
+    behave(server, status=400, body={"error": told})
+    with pytest.raises(ProviderRejected) as caught:
+        chat(make(openai_api_key="sk-our-own-secret"))
+    assert caught.value.upstream_error == {"message": "Incorrect key ***, x", "code": "***"}
+    behave(server, status=404, body={"error": {"message": "max_tokens of x"}})
+    with pytest.raises(ProviderRejected) as caught:
+        chat(make(openai_api_key="x"))
+    assert caught.value.upstream_error == {"message": "max_tokens of ***"}
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999", "[" * 200 + "]" * 200])
+def test_what_could_not_be_passed_on_is_malformed(
+    server: ModelServerProcess, provider: Any, value: str
+) -> None:
+    odd = '{"choices": [{"index": 0, "delta": {}, "logprobs": ' + value + "}]}"
+    for how in ({"events": [odd]}, {"body": odd, "headers": {"Content-Type": "application/json"}}):
+        behave(server, **how)
+        chunks: list[Any] = []
+        with pytest.raises(AnswerInvalid) as caught:
+            provider.chat(ChatRequest(BODY), 10, chunks.append)
+        assert (caught.value.code, chunks) == ("AI_MODEL_OUTPUT_MALFORMED", [])
+
+
+def test_brackets_within_a_text_are_no_nesting(server: ModelServerProcess, provider: Any) -> None:
+    text = '["{\\' * 300
+    event = json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]})
+    behave(server, events=[event, "[DONE]"])
+    end, chunks = chat(provider)
+    assert (end.done, said(chunks)) == (True, text)
 
 
 def test_a_service_that_does_not_stream_is_heard_too(

@@ -55,6 +55,11 @@ def test_lines_names_fields_and_a_bom() -> None:
     assert list(SseParser().feed(data)) == [SseEvent(b"a\n b", b"error")]
 
 
+def test_an_event_without_data_is_none() -> None:
+    data = b"data:\n\ndata\n\nevent: x\ndata:\ndata:\n\ndata: a\n\n"
+    assert list(SseParser().feed(data)) == [SseEvent(b"a")]
+
+
 def test_a_last_event_without_its_empty_line_counts() -> None:
     parser = SseParser()
     assert list(parser.feed(b"data: [DONE]")) == []

@@ -132,6 +132,16 @@ def test_every_language_has_every_text() -> None:
     assert all(text.strip() for texts in WORDS.values() for text in texts.values())
 
 
+def test_a_question_cannot_turn_its_score_around_or_hide_something_in_a_drawing() -> None:
+    sly = "Why?\u202e\u2069 \x00\x1b\x9b"
+    page = render_report(session(evaluation(1, 90, asked={"question": sly})), "en")
+    drawing = page[page.index("<figure>") : page.index("</figure>")]
+    shown = "\u2068Q1 · Why? \u2400\u241b\ufffd\u2069"
+    assert f"<title>{shown}: 90</title>" in drawing
+    assert f">{shown}</text>" in drawing
+    assert not set("\u202e\x00\x1b\x9b") & set(drawing)
+
+
 def test_scores_stand_in_one_drawing_question_by_question() -> None:
     judged = [
         evaluation(10, 100),
@@ -143,7 +153,8 @@ def test_scores_stand_in_one_drawing_question_by_question() -> None:
     ]
     page = Page(render_report(session(*judged), "en"))
     titles = page.texts[page.texts.index("The latest answer to each question, from 0 to 100.") :]
-    labels = [text for text in titles if re.match(r"Q\S+ · Why\?: ", text)]
+    plain = [re.sub("[\u2068\u2069]", "", text) for text in titles]
+    labels = [text for text in plain if re.match(r"Q\S+ · Why\?: ", text)]
     assert labels == [
         "Q1 · Why?: 60",
         "Q2 · Why?: 0",

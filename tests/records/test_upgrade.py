@@ -144,6 +144,31 @@ def test_processes_that_start_together_upgrade_once(
     assert [tuple(version) for version in versions] == [(REVISIONS[-1],)]
 
 
+def test_only_who_upgraded_says_so(
+    url: str,
+    database: Database,
+    request: pytest.FixtureRequest,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The command, which waited while a worker did it."""
+    caplog.set_level("INFO", "flightsvc.records")
+    server = request.getfixturevalue("postgres") if url.startswith("postgresql") else None
+    let_go = lock(url, server)
+    monkeypatch.setenv("FLIGHTSVC_DATABASE_URL", url)
+    worker = gevent.spawn(upgrade, database)
+    gevent.sleep(0.3)
+    command = gevent.spawn(cli.main, ["db", "upgrade"])
+    gevent.sleep(0.3)
+    let_go()
+    before, after = worker.get()
+    assert (before.found, after.found) == ("", REVISIONS[-1])
+    assert command.get() == 0
+    assert "is up to date" in capsys.readouterr().out
+    assert caplog.text.count("is upgraded to") == 1
+
+
 DIES = f"""{PROGRAM}
 from flightsvc.records import open_database, upgrade
 def half(connection):

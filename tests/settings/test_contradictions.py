@@ -165,6 +165,7 @@ def test_a_model_url_that_cannot_work_is_refused(url: str) -> None:
         {f"{SECRET}\u2003": "tenant"},
         {f"{SECRET}\ud800": "tenant"},
         {SECRET: "a\0b"},
+        {SECRET: "é" * 151},
         {SECRET: ""},
         {SECRET: " "},
         {SECRET: 5},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,34 @@ def both(
     env = settings(request.param, model_server, redis_server, namespace)
     with Service(env, workers=1) as one, Service(env, workers=1) as two:
         yield one, two, namespace
+
+
+@pytest.fixture(scope="session")
+def one_database(
+    model_server: ModelServerProcess,
+    redis_server: RedisServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Service, Service, str, Path]]:
+    namespace = "t-" + os.urandom(6).hex()
+    database = tmp_path_factory.mktemp("records") / "records.sqlite3"
+    env = settings("openai", model_server, redis_server, namespace)
+    env["FLIGHTSVC_DATABASE_URL"] = f"sqlite:///{database}"
+    env["FLIGHTSVC_DATABASE_TIMEOUT_MS"] = "500"
+    with Service(env, workers=1) as one, Service(env, workers=1) as two:
+        yield one, two, namespace, database
+
+
+@pytest.fixture
+def shared(
+    one_database: tuple[Service, Service, str, Path],
+    model_server: ModelServerProcess,
+    redis_server: RedisServer,
+) -> Iterator[Nodes]:
+    """Two nodes whose answers are kept in one database."""
+    one, two, namespace, database = one_database
+    model_server.reset()
+    with Nodes(one, two, model_server, redis_server, namespace, database) as nodes:
+        yield nodes
 
 
 @pytest.fixture

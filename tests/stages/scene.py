@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import gevent
 from urllib3 import encode_multipart_formdata
 
+from flightsvc.interview.evaluation import EvaluationInput, flight_key
 from flightsvc.interview.keeping import mark_of
 from flightsvc.model_server.process import ModelServerProcess
 from flightsvc.store import Names
@@ -68,8 +72,10 @@ class Nodes:
         model: ModelServerProcess,
         redis: RedisServer,
         namespace: str,
+        database: Path | None = None,
     ) -> None:
         self.one, self.two, self.model, self.redis = one, two, model, redis
+        self.database = database
         self.namespace, self.names = namespace, Names(namespace, 16)
         self.session = f"s-{time.monotonic_ns()}"
         self.at = f"/v1/interviews/{self.session}"
@@ -120,6 +126,29 @@ class Nodes:
         """Have the model think until the gate is opened."""
         upload = {"match": {"kind": "upload"}}
         self.model.script({"rules": [upload], "default": {"gate": gate}})
+
+    @contextmanager
+    def database_away(self) -> Iterator[None]:
+        """Nobody can write a row in the block."""
+        assert self.database is not None
+        connection = sqlite3.connect(self.database, isolation_level=None)
+        connection.execute("BEGIN EXCLUSIVE")
+        try:
+            yield
+        finally:
+            connection.execute("ROLLBACK")
+            connection.close()
+
+    def forget_the_marks(self) -> None:
+        """As they are forgotten some minutes after a deletion."""
+        self.redis.client().delete(SharedNames(self.namespace).forgotten)
+
+    def await_following(self) -> None:
+        """Wait until another worker follows the evaluation."""
+        asked = EvaluationInput.model_validate(EVALUATION)
+        key = flight_key(self.session, asked, tenant="acme", provider="openai", model="m")
+        flight = f"/v1/flights/{key.flight_id}"
+        wait_until(lambda: self.one.get(flight, headers=ACME).json().get("followers") == 1)
 
     def heard_of_the_deletion(self) -> bool:
         """Whether the mark of the deleted session was there for longer than a worker's look."""

@@ -134,6 +134,12 @@ def test_what_nobody_asked_is_not_found(nodes: Nodes) -> None:
         assert nodes.get(f"/extractions/{flight_id}").status == 404
 
 
+def test_an_answer_is_not_found_at_another_stage(nodes: Nodes) -> None:
+    flight_id = nodes.ask("evaluations").headers["flight-id"]
+    found = {stage: nodes.get(f"/{stage}/{flight_id}").status for stage in BODIES}
+    assert found == {**dict.fromkeys(BODIES, 404), "evaluations": 200}
+
+
 def test_a_file_that_says_nothing_is_refused_later_too(nodes: Nodes) -> None:
     later = {"Prefer": "respond-async, wait=20"}
     reply = nodes.ask("extractions", form(blank_pdf()), headers=later)

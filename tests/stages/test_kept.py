@@ -179,3 +179,55 @@ def test_a_pdf_is_no_picture_and_a_picture_no_pdf(nodes: Nodes) -> None:
     swapped = nodes.ask("extractions", BODIES["demeanor"])
     assert swapped.json()["code"] == "FILE_TYPE_UNSUPPORTED"
     assert nodes.model.stats()["calls"] == 0
+
+
+# -- what comes late ----------------------------------------------------------------------------
+
+
+def test_a_question_that_is_asked_after_the_deletion_is_a_new_one(shared: Nodes) -> None:
+    shared.hold()
+    asking = shared.asking("evaluations")
+    shared.model.until(open_calls=1)
+    assert shared.delete(node=shared.two).status == 204
+    shared.model.open_gate("held")
+    assert asking.get(timeout=20).json()["code"] == "SESSION_FORGOTTEN"
+    again = shared.ask("evaluations")
+    assert (again.status, again.headers["flight-role"]) == (200, "owner")
+    assert len(rows(shared, "evaluations")) == 1
+
+
+def test_a_deletion_that_no_worker_heard_of_yet_holds_all_the_same(shared: Nodes) -> None:
+    shared.hold()
+    asking = shared.asking("evaluations")
+    shared.model.until(open_calls=1)
+    # at one stroke: no worker looks in between
+    assert shared.delete(node=shared.two).status == 204
+    shared.model.open_gate("held")
+    assert asking.get(timeout=20).status == 410
+    assert shared.get().status == 404
+
+
+def test_an_answer_without_a_row_does_not_come_back_after_the_deletion(shared: Nodes) -> None:
+    with shared.database_away():
+        first = shared.ask("evaluations")
+    assert (first.status, shared.get().status) == (200, 404)
+    assert shared.delete(node=shared.two).status == 204
+    shared.forget_the_marks()  # as they do after ten minutes
+    for node in (shared.two, shared.one):
+        again = shared.ask("evaluations", node=node)
+        assert again.status == 200
+        assert int(again.headers["flight-fence"]) > int(first.headers["flight-fence"])
+    assert shared.model.stats()["calls"] == 2
+
+
+def test_a_follower_that_takes_over_heard_of_the_deletion(shared: Nodes) -> None:
+    shared.hold()
+    mine = shared.asking("evaluations")
+    shared.model.until(open_calls=1)
+    theirs = shared.asking("evaluations", node=shared.two)
+    shared.await_following()
+    assert shared.delete().status == 204
+    shared.model.open_gate("held")
+    for asking in (mine, theirs):
+        assert asking.get(timeout=20).json()["code"] == "SESSION_FORGOTTEN"
+    assert shared.get().status == 404

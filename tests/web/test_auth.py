@@ -123,9 +123,18 @@ def test_the_host_may_refuse_in_its_own_way(asked: dict[str, Any]) -> None:
     assert (response.status_code, response.headers["Location"]) == (302, "/")
 
 
-@pytest.mark.parametrize("tenant", [7, b"acme", ("acme",), ""])
-def test_a_tenant_that_is_no_text_is_our_fault(tenant: Any, asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("tenant", [7, b"acme", ("acme",), "", "acme" * 76, "é" * 151])
+def test_a_tenant_that_cannot_be_one_is_our_fault(tenant: Any, asked: dict[str, Any]) -> None:
     response = mounted(lambda request: tenant).post(EVALUATIONS, json=asked)
 
     assert (response.status_code, json.loads(response.data)["code"]) == (500, "UNEXPECTED")
     assert "acme" not in response.text
+
+
+def test_the_longest_tenant_has_its_row(asked: dict[str, Any]) -> None:
+    client = mounted(lambda request: "é" * 150)
+    assert client.post(EVALUATIONS, json=asked).status_code == 200
+    known = json.loads(client.get("/v1/interviews/s1").data)
+    assert [each["answer"]["simulated"] for each in known["evaluations"]] == [True]
+    client.delete("/v1/interviews/s1")
+    close_worker(client.application)

@@ -69,7 +69,12 @@ def test_a_body_that_does_not_come_is_not_waited_for(
 ) -> None:
     sock = send_raw(service, path(session), b"{", head=b"Content-Length: 1000\r\n")
 
-    assert status_line(sock).startswith(b"HTTP/1.1 408 ")
+    with sock.makefile("rb") as reader:
+        head, _, body = reader.read().partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408 ")
+    told = json.loads(body)
+    assert (told["code"], told["retryable"]) == ("BODY_TOO_SLOW", True)
+    assert "did not arrive in time" in told["message"]
     assert model.stats()["calls"] == 0
 
 

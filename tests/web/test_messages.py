@@ -22,6 +22,7 @@ from flightsvc.errors import (
     FailureType,
     FallbackAnswer,
     FlightSvcError,
+    RecordsError,
 )
 from flightsvc.settings import Settings
 from flightsvc.web.routes import add_route
@@ -84,6 +85,18 @@ def test_each_error_of_ours(
     raising.error = kind()
     response = client.get("/raising", headers={"Accept-Language": language})
     says(response, language, CHECKLIST.classify(kind()).name)
+
+
+def test_what_a_database_says_is_for_the_log(
+    client: FlaskClient, raising: Raising, caplog: pytest.LogCaptureFixture
+) -> None:
+    inside = "The PostgreSQL database people on db.inside:5432 is out of reach."
+    raising.error = RecordsError(inside, kind="unreachable", retry_after_s=5)
+    response = client.get("/raising")
+    members = says(response, "en", "RECORDS_UNAVAILABLE")
+    assert (response.status_code, members["detail"]) == (503, members["message"])
+    assert "db.inside" not in response.text
+    assert inside in caplog.text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

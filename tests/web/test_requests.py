@@ -85,6 +85,20 @@ def test_what_is_not_json_is_refused(client: FlaskClient, body: bytes) -> None:
     is_problem(send(client, body), 400, "JSON_INVALID")
 
 
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"1" * 10_000, "digits"),
+        (b"[" * 100_000, "nested"),
+        (b'{"score": NaN}', "not JSON"),
+        (b'{"a": "\xff"}', "not JSON"),
+    ],
+    ids=["digits", "deep", "nan", "latin"],
+)
+def test_it_is_told_why(client: FlaskClient, body: bytes, says: str) -> None:
+    assert says in send(client, body).get_json()["detail"]
+
+
 def test_one_name_twice_is_refused(client: FlaskClient, asked: dict[str, Any]) -> None:
     doubled = json.dumps(asked)[:-1] + ', "answer": "another"}'
 

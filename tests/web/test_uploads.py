@@ -205,6 +205,21 @@ REFUSED = {
 }
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (form(part(b"x", filename=None)), "file: send it as a file, with a filename."),
+        (form(part(b"x"), part(b"y", "", None)), "A field of the form has no name: name each one."),
+        (form(part(b"x", "")), "A field of the form has no name: name each one."),
+    ],
+)
+def test_what_is_wrong_with_a_form_is_named(
+    uploads: Service, kept: Path, body: bytes, said: str
+) -> None:
+    assert post(uploads, body).json()["detail"] == said
+    assert names(kept) == []
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_refused_leaves_nothing(uploads: Service, kept: Path, case: str) -> None:
     body, expected = REFUSED[case]

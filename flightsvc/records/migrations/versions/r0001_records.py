@@ -1,4 +1,4 @@
-"""One table of answers, unique by business key."""
+"""Answers, unique by business key, and sessions that were deleted."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -7,6 +7,7 @@ revision = "0001"
 down_revision = None
 
 TABLE = "flightsvc_records"
+FORGOTTEN = "flightsvc_forgotten"
 
 
 def upgrade() -> None:
@@ -31,3 +32,11 @@ def upgrade() -> None:
     op.create_index(f"{TABLE}_flight", TABLE, ["flight_id"])
     op.create_index(f"{TABLE}_written", TABLE, ["written_ms"])
     op.create_index(f"{TABLE}_file", TABLE, ["file_digest"])
+    op.create_table(
+        FORGOTTEN,
+        sa.Column("tenant", sa.String(300), primary_key=True),
+        sa.Column("session_id", sa.String(300), primary_key=True),
+        sa.Column("below_fence", sa.BigInteger, nullable=False),
+        sa.Column("at_ms", sa.BigInteger, nullable=False),
+    )
+    op.create_index(f"{FORGOTTEN}_at", FORGOTTEN, ["at_ms"])
