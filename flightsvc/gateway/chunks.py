@@ -60,14 +60,12 @@ class Assembler:
     def completion(self, wanted: int = 1, *, done: bool = False) -> dict[str, Any]:
         """The whole answer.
 
-        :param wanted: least number of choices.
+        :param wanted: number of choices that were asked for; fewer are whole if the model says so.
         :param done: whether the model said that this is all.
         :raises AnswerCut: it is not whole.
-        :raises AnswerInvalid: the model takes it for whole, and it has too few choices.
         """
         if not self._choices or (len(self._choices) < wanted and not done):
             raise AnswerCut("The model's stream ended without an answer.")
-        _check_number(len(self._choices), wanted)
         if any(not choice.get("finish_reason") for choice in self._choices.values()):
             raise AnswerCut("The model did not say that it finished.")
         choices = [frozen(self._choices[index]) for index in sorted(self._choices)]
@@ -114,11 +112,11 @@ def play(completion: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**head, "choices": [], "usage": completion["usage"]}
 
 
-def check_whole(completion: Mapping[str, Any], wanted: int = 1) -> None:
-    """Whether an answer that came in one piece is whole.
+def check_whole(completion: Mapping[str, Any]) -> None:
+    """Whether an answer that came in one piece is whole; some models give fewer choices than were
+    asked for.
 
-    :param wanted: least number of choices.
-    :raises AnswerInvalid: it has too few choices, or they have not the form of such.
+    :raises AnswerInvalid: it has no choices, or they have not the form of such.
     :raises AnswerCut: one of them did not finish.
     """
     choices = completion.get("choices")
@@ -132,7 +130,6 @@ def check_whole(completion: Mapping[str, Any], wanted: int = 1) -> None:
             raise AnswerInvalid("A choice of the model's answer has no number.")
         if not choice.get("finish_reason"):
             raise AnswerCut("The model did not say that it finished.")
-    _check_number(len(choices), wanted)
 
 
 def to_bytes(value: Mapping[str, Any]) -> bytes:
@@ -146,10 +143,6 @@ def to_bytes(value: Mapping[str, Any]) -> bytes:
     except UnicodeEncodeError:
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
-
-def _check_number(choices: int, wanted: int) -> None:
-    if choices < wanted:
-        raise AnswerInvalid(f"The model gave {choices} of {wanted} choices.")
 
 
 def _check_choice(choice: Mapping[str, Any]) -> None:

@@ -1,8 +1,7 @@
 """How what an answer says piece by piece is joined, with nothing lost.
 
 Texts that are known to grow are joined, objects merged, lists made longer; of anything else the
-last word counts. Text and parts of one message become a list of parts. What cannot be joined is an
-error, never a part of it.
+last word counts. Text and parts become a list of parts. What cannot be joined is an error.
 """
 
 from __future__ import annotations
@@ -114,16 +113,14 @@ class Calls:
     def whole(self) -> list[dict[str, Any]]:
         """All calls in their order."""
         calls = sorted(self._calls, key=lambda each: each.number)
-        return [
-            {name: call.value[name] for name in call.value if name != "index"} for call in calls
-        ]
+        return [{name: it for name, it in each.value.items() if name != "index"} for each in calls]
 
     def _find(self, item: Mapping[str, Any], here: list[_Call]) -> _Call | None:
         """The call that goes on, if none begins. What has a number belongs to the newest call of
         that number, what has only an id to that, and what has neither to the newest call."""
-        said, name = item.get("index"), item.get("id")
-        if said is None and name:
-            return next((each for each in self._calls if each.value.get("id") == name), None)
+        said, its = item.get("index"), item.get("id")
+        if said is None and its:
+            return next((each for each in self._calls if each.value.get("id") == its), None)
         fit = [each for each in self._calls if said is None or each.said == said]
         if said is None:
             fit = fit[-1:] if fit and fit[-1] not in here else []

@@ -55,7 +55,7 @@ class Keeping:
         try:
             outcome = self._records.write(record)
         except RecordsError as error:
-            log.warning("flight %s: its row was not written: %s", record.flight_id, error)
+            log.warning("flight %s: its row was not written: %s", record.flight_id, error.inside)
             return
         if outcome == "forgotten":
             raise SessionForgotten()

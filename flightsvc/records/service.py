@@ -163,7 +163,7 @@ class Records:
         except NoAccess as fault:
             raise settings_error(self._database, fault) from None
         except RecordsError as error:
-            log.warning("Answers are not kept for now: %s", error)
+            log.warning("Answers are not kept for now: %s", error.inside)
 
     def close(self) -> None:
         """Give back what this process holds."""

@@ -95,7 +95,8 @@ def from_error(
     """Any error of the tree, as its class says.
 
     :param code: what the checklist says of it, where its own words say no more: then ``detail`` is
-        the message too (but of a file that cannot be read it is why, where that is known), and the code's action is told if it is one that no answer comes of.
+        the message too (of a file that cannot be read: why, where this worker knows), and the
+        code's action is told if it is one that no answer comes of.
     """
     if isinstance(error, SettingsError):  # for whoever runs the service, not for who asks
         log.error("%s", error)

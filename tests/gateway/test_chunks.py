@@ -183,8 +183,8 @@ def test_h25_a_choice_that_never_came_is_missed() -> None:
     assembler.add(chunk({"content": "a"}, "stop"))
     with pytest.raises(AnswerCut):
         assembler.completion(2)
-    with pytest.raises(AnswerInvalid):  # the model takes that for all
-        assembler.completion(2, done=True)
+    # but some models do not know `n`, and take that for all
+    assert len(assembler.completion(2, done=True)["choices"]) == 1
 
 
 @pytest.mark.parametrize(

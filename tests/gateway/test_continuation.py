@@ -82,3 +82,13 @@ def test_log_probabilities_cannot_be_compared_in_pieces() -> None:
     had = [to_bytes({"id": "x", "choices": [choice]})]
     with pytest.raises(FlightInterrupted):
         Continuation(had).take(had[0])
+
+
+def test_what_each_chunk_repeats_is_compared_once() -> None:
+    deltas = [{"content": each, "kind": "text"} for each in ("a", "b", "c")]
+    made: list[dict[str, Any]]
+    made = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    made += [{"index": 0, "delta": {}, "finish_reason": "stop"}]
+    chunks = [to_bytes({"id": "x", "choices": [each]}) for each in made]
+    said = told(chunks[:2], chunks)["choices"][0]["message"]
+    assert (said["content"], said["kind"]) == ("abc", "text")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 from pathlib import Path
@@ -15,6 +14,7 @@ from werkzeug.test import TestResponse
 from tests.files import samples
 from tests.golden.scene import Scene
 from tests.golden.telling import LANGUAGES, Make, is_told, listed
+from tests.web.forms import FORM, form, part
 
 REFUSED: dict[str, tuple[bytes, int]] = {
     "FILE_TYPE_UNSUPPORTED": (b"MZ\x90\0 this is no PDF", 415),
@@ -27,8 +27,8 @@ REFUSED: dict[str, tuple[bytes, int]] = {
 def upload(scene: Scene, content: bytes, language: str) -> TestResponse:
     return scene.app.test_client().post(
         "/v1/interviews/s1/extractions",
-        data={"file": (io.BytesIO(content), "履历书.pdf")},
-        headers={"Accept-Language": language},
+        data=form(part(content, filename="履历书.pdf")),
+        headers={**FORM, "Accept-Language": language},
     )
 
 

@@ -174,7 +174,14 @@ def test_a_scale_of_ten_is_recognised(told: tuple[Any, ...], meant: tuple[float,
 
 @pytest.mark.parametrize(
     "told",
-    [(0, 0.8, 0.7, 1), (-1, 8, 7, 7), (101, 80, 70, 70), ("x/10", 8, 7, 7), ("11/10", 8, 7, 7), ("101%", 8, 7, 7)],
+    [
+        (0, 0.8, 0.7, 1),
+        (-1, 8, 7, 7),
+        (101, 80, 70, 70),
+        ("x/10", 8, 7, 7),
+        ("11/10", 8, 7, 7),
+        ("101%", 8, 7, 7),
+    ],
 )
 def test_levels_in_no_known_scale_are_no_answer(told: tuple[Any, ...]) -> None:
     with pytest.raises(AnswerInvalid):

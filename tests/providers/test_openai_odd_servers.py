@@ -11,7 +11,7 @@ import pytest
 from gevent.server import StreamServer
 
 from flightsvc.errors import AnswerInvalid, ProviderError, ProviderTimeout, ProviderUnreachable
-from flightsvc.providers import ModelRequest, Provider
+from flightsvc.providers import ChatProvider, ChatRequest, ModelRequest, Provider
 
 Ask = Callable[..., ModelRequest]
 Odd = Callable[[list[bytes], float], Provider]
@@ -71,3 +71,14 @@ def test_a_head_that_drips_cannot_stretch_the_call(odd: Odd, ask: Ask) -> None:
     with pytest.raises(ProviderTimeout):
         odd(head, 0.1).complete(ask(), 0.4)
     assert 0.4 <= time.monotonic() - started < 5
+
+
+def test_pings_and_empty_events_say_nothing(odd: Odd) -> None:
+    chunk = b'data: {"choices": []}\n\n'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+    pings = b"data:\n\nevent: ping\ndata: {}\n\nevent: ping\ndata: now\n\n"
+    provider = odd([head + pings + chunk + pings + b"data: [DONE]\n\n" + pings], 0)
+    assert isinstance(provider, ChatProvider)
+    chunks: list[Any] = []
+    assert provider.chat(ChatRequest({"messages": []}), 10, chunks.append).done
+    assert chunks == [{"choices": []}]

@@ -142,6 +142,14 @@ def test_a_refused_request_comes_with_the_services_own_words(
     assert "too long" not in str(caught.value)
 
 
+def test_the_simulated_model_gives_as_many_choices_as_asked_for(make: Any) -> None:
+    simulated = make(provider="simulated", openai_base_url="", simulated_latency_ms=0)
+    chunks: list[Any] = []
+    simulated.chat(ChatRequest({**BODY, "n": 2}), 10, chunks.append)
+    ends = [each["choices"][0] for each in chunks if each["choices"]]
+    assert [each["index"] for each in ends if each["finish_reason"]] == [0, 1]
+
+
 def test_a_refusal_does_not_carry_our_key(server: ModelServerProcess, make: Any) -> None:
     told = {"message": "Incorrect key sk-our-own-secret, x", "code": "sk-our-own-secret"}
     behave(server, status=400, body={"error": told})
