@@ -73,5 +73,6 @@ def records(request: pytest.FixtureRequest, opened: Open, tmp_path: Path) -> Rec
     name: str = request.getfixturevalue("shared_database")
     ready = opened(server.url(name))
     with server.connect(name) as connection:
-        connection.execute("DELETE FROM flightsvc_records")
+        for table in ("flightsvc_records", "flightsvc_forgotten"):
+            connection.execute(f"DELETE FROM {table}")
     return ready

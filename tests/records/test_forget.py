@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -148,3 +150,32 @@ def test_retention_outlives_a_database_that_is_gone(opened: Open, metrics: Metri
     background.start()
     wait_until(lambda: metrics.snapshot()["records.errors.unreachable"] >= 4)
     background.close()
+
+
+def test_what_was_asked_before_the_deletion_is_not_kept(records: Records) -> None:
+    """By its fence; where there is none, by the clock; where nobody knows, not at all."""
+    records.forget_session("acme", "s-1", below_fence=100)
+    now_ms = int(time.time() * 1_000) + 1_000
+    for fence, asked_ms, outcome in (
+        (99, 0, "forgotten"),
+        (100, 0, "forgotten"),
+        (0, 0, "forgotten"),
+        (0, now_ms - 60_000, "forgotten"),
+        (0, now_ms, "written"),
+        (101, 0, "written"),
+    ):
+        record = replace(row("1", fence), asked_ms=asked_ms)
+        assert records.write(record) == outcome, (fence, asked_ms)
+
+
+def test_a_mark_never_goes_back_and_ends_with_its_age(records: Records) -> None:
+    records.forget_session("acme", "s-1", below_fence=100)
+    records.forget_session("acme", "s-1", below_fence=7)
+    assert records.write(row("1", 100)) == "forgotten"
+    assert records.deleted_ago_s("acme", "s-1") < 60
+    assert records.deleted_ago_s("acme", "s-2") == math.inf
+    records.forget_marks(60)
+    assert records.write(row("1", 100)) == "forgotten"
+    records.forget_marks(-1)
+    assert records.write(row("1", 100)) == "written"
+    assert records.deleted_ago_s("acme", "s-1") == math.inf
