@@ -131,7 +131,7 @@ _SHARING = (
         "header",
         "The question's name: printable ASCII without spaces. The same name with another body is "
         "422 `key_conflict`. Without it the body is the name.",
-        {"type": "string", "pattern": "^[!-~]{0,256}$"},
+        {"type": "string", "pattern": "^[!-~]{1,256}$"},
     ),
     Parameter(
         "Flight-Mode",

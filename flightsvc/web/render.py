@@ -58,7 +58,7 @@ def render_kept(row: StoredRecord) -> Response:
     """An answer from its row, as a replay of its flight would be."""
     headers = {
         "Flight-Id": row.flight_id,
-        "Flight-Role": Role.REPLAY,
+        "Flight-Role": Role.REPLAY.value,
         "Flight-Fence": str(row.fence),
         "Cache-Control": "no-store",
     }

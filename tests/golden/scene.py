@@ -81,7 +81,7 @@ class Scene:
             "openai_model": MODEL,
             "openai_small_model": SMALL,
             "retry_budget_min": 100,
-            "data_dir": DATA_DIR,
+            "data_dir": f"{DATA_DIR}/{namespace}",  # what was kept for another test is not found
             **settings,
         }
         self.settings = Settings.checked(**given)

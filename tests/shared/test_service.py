@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import gevent
 import pytest
 
+from flightsvc.store.watch import LOOK_S
 from tests.processes import ROOT, wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Reply, Service, ask
@@ -201,6 +202,7 @@ def test_a_frozen_redis_blocks_nobody_and_a_pause_holds(site: Site) -> None:
     assert site.put("openai", "x").status == 200
     url = f"{site.services[0].url}/knows/chat/openai"
     wait_until(lambda: [ask(url).json()["reason"] for _ in range(8)] == ["x"] * 8)
+    gevent.sleep(2 * LOOK_S)  # one worker may have answered all of them: now each has looked
     site.redis.freeze()
     try:
         gevent.sleep(1)  # every worker has met it

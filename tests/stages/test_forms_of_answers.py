@@ -86,6 +86,7 @@ def test_an_answer_is_fetched_later_from_either_node(nodes: Nodes, stage: str) -
     expected = nodes.ask(stage, node=nodes.two)
     found = nodes.one.get(where, headers={"Authorization": "Bearer token-acme"})
     assert (found.status, found.json()) == (200, expected.json())
+    assert found.headers["flight-role"] == "replay"
     assert found.headers["flight-id"] == reply.json()["flight_id"] == expected.headers["flight-id"]
     assert nodes.model.stats()["calls"] == 1
 
