@@ -25,7 +25,7 @@ from flightsvc.providers.base import ModelRequest, Provider
 from flightsvc.tracing import TraceContext
 
 #: a call that begins so long after it was asked for, in s, takes over from somebody
-LATE_S = 0.02
+LATE_S = 0.2
 
 
 @dataclass(eq=False, slots=True)
@@ -73,10 +73,11 @@ class StageCall(Generic[In]):
         tools.watch.called(self.facts)
         question = self._question(self.asked)
         try:
-            self._check_session(began)
+            late = began - self.asked_at > LATE_S
+            self._check_session(ctx, late=late, look=late)
             with self._session_lock(ctx):
                 value = self._value(ctx)
-                self._check_session()
+                self._check_session(ctx, late=late)
                 self.keep(ctx.flight_id, ctx.fence, value)
         except GreenletExit:
             raise
@@ -92,10 +93,13 @@ class StageCall(Generic[In]):
         self.returned = True
         return value
 
-    def _check_session(self, now: float | None = None) -> None:
+    def _check_session(self, ctx: FlightContext, *, late: bool, look: bool = False) -> None:
         """:raises SessionForgotten: it was deleted since it was asked about."""
-        late = now is not None and now - self.asked_at > LATE_S
-        self.tools.keeping.check_asked(self.tenant, self.session_id, self.asked_at, late=late)
+        keeping = self.tools.keeping
+        if ctx.fence and not late:  # the fence is as old as the question
+            keeping.check_wanted(self.tenant, self.session_id, ctx.fence)
+        else:
+            keeping.check_asked(self.tenant, self.session_id, self.asked_at, late=look)
 
     def _value(self, ctx: FlightContext) -> dict[str, Any]:
         """Where the stage needs a model for it, by a guarded call."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import gevent
 import pytest
 
+from flightsvc.interview.stage_call import LATE_S
 from tests.files.samples import blank_pdf, encrypted_pdf, scanned_pdf, text_pdf
 from tests.processes import wait_until
 from tests.stages.scene import BETA, BODIES, OTHER_PDF, PDF, Nodes, form
@@ -226,6 +228,7 @@ def test_a_follower_that_takes_over_heard_of_the_deletion(shared: Nodes) -> None
     shared.model.until(open_calls=1)
     theirs = shared.asking("evaluations", node=shared.two)
     shared.await_following()
+    gevent.sleep(2 * LATE_S)  # it is older than any call that begins at once
     assert shared.delete().status == 204
     shared.model.open_gate("held")
     for asking in (mine, theirs):
