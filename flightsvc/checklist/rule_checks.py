@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
 from flightsvc.checklist.entries import Entries
 from flightsvc.checklist.locate import Path
@@ -10,10 +11,11 @@ from flightsvc.checklist.merge import RULES, Origins
 from flightsvc.checklist.problems import Problem, name
 from flightsvc.checklist.rules import shadow
 from flightsvc.checklist.schema import MatchEntry
+from flightsvc.settings import Settings
 from flightsvc.settings.wording import nearest
 
 #: providers that the service knows; a rule may name a further one of the user's
-PROVIDERS = ("openai", "simulated", "xingchen")
+PROVIDERS: tuple[str, ...] = get_args(Settings.model_fields["provider"].annotation)
 
 
 def rule_problems(entries: Entries, codes: list[str], origins: Origins) -> Iterator[Problem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -85,12 +86,8 @@ class ChatCaller:
         :raises FlightInterrupted: a new owner answers in other words than this caller has.
         :raises FlightSvcError: the flight ended with it.
         """
-        try:
+        with self._telling_of_failures():
             return self._next(timeout_s)
-        except FlightSvcError as error:
-            error.flight_id = error.flight_id or self.flight_id
-            self._failed(error)
-            raise
 
     def answer(self, timeout_s: float) -> bytes | None:
         """The whole answer as JSON, for a caller that wants no chunks; None if it did not come in
@@ -98,17 +95,13 @@ class ChatCaller:
 
         :param timeout_s: as of :meth:`next`, which raises the same.
         """
-        try:
+        with self._telling_of_failures():
             news = self._stream.next(timeout_s)
             while isinstance(news, (Chunk, Restart)):
                 news = self._stream.next(0)
             if news is None:
                 return None
             return self._result(news.result).json_bytes
-        except FlightSvcError as error:
-            error.flight_id = error.flight_id or self.flight_id
-            self._failed(error)
-            raise
 
     def close(self) -> None:
         """This caller leaves."""
@@ -126,6 +119,15 @@ class ChatCaller:
         self.close()
 
     # -- inside ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _telling_of_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except FlightSvcError as error:
+            error.flight_id = error.flight_id or self.flight_id
+            self._failed(error)
+            raise
 
     def _next(self, timeout_s: float) -> Piece | None:
         found: list[bytes] = []

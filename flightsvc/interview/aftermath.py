@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flightsvc.aftermath import CallAftermath
-from flightsvc.checklist import Code, fingerprint
+from flightsvc.checklist import Checklist, Code, fingerprint
 from flightsvc.checklist.events import ReviewAsked, StateEvent, read_event
 from flightsvc.errors import (
     BudgetExhausted,
@@ -17,7 +17,7 @@ from flightsvc.errors import (
     SessionBusy,
     SessionForgotten,
 )
-from flightsvc.facts import CallFacts
+from flightsvc.facts import CallFacts, CallWatch
 from flightsvc.flight.call import FlightContext
 from flightsvc.flight.result import FlightResult
 from flightsvc.guard import checked
@@ -25,16 +25,29 @@ from flightsvc.interview.keeping import Keeping
 from flightsvc.interview.question import Question
 from flightsvc.interview.standins import spoken, stale
 from flightsvc.providers.base import Provider
+from flightsvc.store.shared import SharedState
 
 GIVEN_BACK = (Overloaded, SessionBusy, SessionForgotten)
 
 
 class Aftermath(CallAftermath):
     """Does what the checklist says once a question's call has ended. Never waits for Redis, but to
-    find an older answer."""
+    find an older answer.
 
-    #: knows which sessions were deleted; None: nobody does
-    keeping: Keeping | None = None
+    :param keeping: knows which sessions were deleted.
+    """
+
+    def __init__(
+        self,
+        checklist: Checklist,
+        shared: SharedState | None,
+        watch: CallWatch,
+        keeping: Keeping,
+        *,
+        content: bool,
+    ) -> None:
+        super().__init__(checklist, shared, watch, content=content)
+        self._keeping = keeping
 
     def succeeded(self, question: Question, value: dict[str, Any]) -> None:
         """The primary route answered."""
@@ -130,9 +143,7 @@ class Aftermath(CallAftermath):
         return stale(code, recalled)
 
     def _is_of_a_deleted_session(self, place: tuple[str, ...], age_s: float) -> bool:
-        if self.keeping is None or len(place) < 3:
-            return False
-        return self.keeping.deleted_within(place[0], place[2], age_s)
+        return len(place) > 2 and self._keeping.deleted_within(place[0], place[2], age_s)
 
     def _event(
         self, code: Code, stage: str, known: Mapping[str, str | int], failures: int

@@ -9,7 +9,7 @@ from flightsvc.errors import CoordinationUnavailable, FlightSvcError
 from flightsvc.files import FileStore
 from flightsvc.flight.service import SingleFlight
 from flightsvc.interview.keeping import SESSION, Keeping, mark_of
-from flightsvc.records import Forgotten, Records
+from flightsvc.records import Records
 from flightsvc.store import StoreError
 from flightsvc.store.shared import SharedState
 
@@ -56,7 +56,8 @@ class Forgetting:
         # a fence is never below the time of its question in µs: this is above all that were asked
         below_fence = 1_000 * (self._tell([mark]) + 1)
         gone = self._records.forget_session(tenant, session_id, below_fence=below_fence)
-        self._gone(gone)
+        self.files(gone.file_digests)
+        self._answers(gone.flight_ids)
 
     def flight(self, tenant: str, flight_id: str) -> bool:
         """Forget what came from one flight; whether there was anything.
@@ -66,7 +67,7 @@ class Forgetting:
         """
         self._answers([flight_id])
         gone = self._records.forget_flight(tenant, flight_id)
-        self._gone(gone)
+        self.files(gone.file_digests)
         return gone.rows > 0
 
     def _answers(self, flight_ids: Sequence[str]) -> None:
@@ -83,10 +84,6 @@ class Forgetting:
             if self._flights.coordination != "off":
                 raise CoordinationUnavailable(retry_after_s=1) from error
             return 0
-
-    def _gone(self, gone: Forgotten) -> None:
-        self.files(gone.file_digests)
-        self._answers(gone.flight_ids)
 
     def leftovers(self) -> None:
         """Forget files that came to nothing, and so have no row to go with, and old marks.

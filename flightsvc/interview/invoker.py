@@ -61,8 +61,9 @@ class InterviewAiInvoker:
         self._shared = shared
         self._models = models if isinstance(models, Models) else Models(models)
         self.keeping = Keeping(records, shared)
-        aftermath = Aftermath(guard.checklist, shared, watch, content=settings.log_content)
-        aftermath.keeping = self.keeping
+        aftermath = Aftermath(
+            guard.checklist, shared, watch, self.keeping, content=settings.log_content
+        )
         self._tools = Tools(
             settings=settings,
             flights=flights,

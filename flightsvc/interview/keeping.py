@@ -41,16 +41,17 @@ class Keeping:
     def __init__(self, records: Records | None, shared: SharedState | None) -> None:
         self._records = records
         self._shared = shared
-        self._known: OrderedDict[tuple[str, int], None] = OrderedDict()
+        #: flight → fence of the answer that has its row
+        self._known: OrderedDict[str, int] = OrderedDict()
         #: mark of a deleted session → when this worker heard of it (monotonic)
         self._deleted: OrderedDict[str, float] = OrderedDict()
 
     def keep(self, record: Record) -> None:
-        """Write an answer's row, unless this worker knows that it is there.
+        """Write an answer's row; once is enough, see :meth:`knows`.
 
         :raises SessionForgotten: the session was deleted after the question was asked.
         """
-        if self._records is None or self.knows(record.flight_id, record.fence):
+        if self._records is None:
             return
         try:
             outcome = self._records.write(record)
@@ -59,7 +60,8 @@ class Keeping:
             return
         if outcome == "forgotten":
             raise SessionForgotten()
-        self._known[record.flight_id, record.fence] = None
+        self._known[record.flight_id] = record.fence
+        self._known.move_to_end(record.flight_id)
         if len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
 
@@ -106,12 +108,11 @@ class Keeping:
 
     def knows(self, flight_id: str, fence: int) -> bool:
         """Whether an answer has its row, for all that this worker knows, or needs none."""
-        return self._records is None or (flight_id, fence) in self._known
+        return self._records is None or self._known.get(flight_id) == fence
 
     def forget(self, flight_id: str) -> None:
         """The row is gone: a replay would have to write it again."""
-        for seen in [each for each in self._known if each[0] == flight_id]:
-            del self._known[seen]
+        self._known.pop(flight_id, None)
 
 
 def mark_of(tenant: str, session_id: str) -> str:

@@ -19,8 +19,9 @@ from flightsvc.flight.state import FlightState
 from flightsvc.interview.asked import AskedQuestion
 from flightsvc.web.asking import Asking
 from flightsvc.web.extension import Extension
+from flightsvc.web.openapi_terms import JSON
 from flightsvc.web.progress import ProgressStream
-from flightsvc.web.render import JSON, render_result
+from flightsvc.web.render import render_result
 
 #: time in s in which an answer that is there already comes even to whoever would ask later
 AT_ONCE_S = 0.1

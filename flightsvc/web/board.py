@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterator
@@ -24,7 +23,8 @@ from flightsvc.web.board_sign_in import SignIns, from_own_page
 from flightsvc.web.board_view import gather, shown
 from flightsvc.web.body import check_fields, read_fields
 from flightsvc.web.extension import Extension
-from flightsvc.web.openapi_terms import EVENTS, HTML, JSON
+from flightsvc.web.openapi_terms import HTML, JSON
+from flightsvc.web.render import event, render_events
 from flightsvc.web.routes import add_route
 
 log = logging.getLogger("flightsvc.web")
@@ -152,11 +152,10 @@ def _state(service: Extension) -> Response:
 def _events(service: Extension) -> Response:
     board = _board(service)
     _operator(service, board)
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     if request.method == "HEAD":
-        return Response(status=200, headers=headers, content_type=EVENTS)
+        return render_events(())
     board.lookout.enter()
-    response = Response(_line(service, board, newest=_newest()), 200, headers, content_type=EVENTS)
+    response = render_events(_line(service, board, newest=_newest()))
     response.call_on_close(board.lookout.leave)
     return response
 
@@ -171,8 +170,7 @@ def _line(service: Extension, board: Board, *, newest: bool) -> Iterator[bytes]:
         found = board.lookout.next(seen, NOTICE_S)
         if found is not None:
             seen, said_at = found, time.monotonic()
-            told = json.dumps({"html": board.fragment(found, newest=newest)}, ensure_ascii=False)
-            yield f"event: board\ndata: {told}\n\n".encode()
+            yield event("board", {"html": board.fragment(found, newest=newest)})
         elif time.monotonic() - said_at > KEEP_ALIVE_S:
             said_at = time.monotonic()
             yield b": nothing new\n\n"

@@ -18,7 +18,8 @@ from flightsvc.web.extension import Extension
 from flightsvc.web.language import language
 from flightsvc.web.openai_errors import to_openai
 from flightsvc.web.openapi_chat import CHAT, MODELS
-from flightsvc.web.render import JSON, render_json
+from flightsvc.web.openapi_terms import EVENTS, JSON
+from flightsvc.web.render import render_json
 from flightsvc.web.routes import add_route
 
 _NAME = re.compile(r"[!-~]{1,256}")
@@ -130,7 +131,7 @@ def _streamed(service: Extension, caller: ChatCaller, watch: ClientWatch) -> Res
         environ=request.environ,
         language=language(),
     )
-    response = Response(events, 200, _headers(service, caller), content_type="text/event-stream")
+    response = Response(events, 200, _headers(service, caller), content_type=EVENTS)
     response.headers["Cache-Control"] = "no-cache, no-transform"
     response.headers["X-Accel-Buffering"] = "no"
     # a host's own compression would wait for more before it lets anything go

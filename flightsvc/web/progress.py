@@ -20,7 +20,7 @@ from flightsvc.interview.progress import LOCKED, RECEIVED, RUNNING, STORED, WAIT
 from flightsvc.web.asking import Asking
 from flightsvc.web.extension import Extension
 from flightsvc.web.language import language
-from flightsvc.web.render import body_of
+from flightsvc.web.render import body_of, event, render_events
 from flightsvc.web.routes import to_problem
 
 #: time in s between two looks at a flight that another worker has
@@ -50,13 +50,8 @@ class ProgressStream:
 
     def response(self) -> Response:
         """It as a response, which begins at once."""
-        headers = {
-            "Cache-Control": "no-store",
-            "X-Accel-Buffering": "no",
-            "Flight-Id": self._question.key.flight_id,
-        }
         events = stream_with_context(self._events())
-        return Response(events, 200, headers, content_type="text/event-stream")
+        return render_events(events, {"Flight-Id": self._question.key.flight_id})
 
     def _events(self) -> Iterator[bytes]:
         yield self._step(RECEIVED)
@@ -106,7 +101,7 @@ class ProgressStream:
     def _step(self, step: str) -> bytes:
         self._at = ORDER.index(step)
         age_ms = round(1000 * (time.monotonic() - self._began))
-        return _event(step, {"flight_id": self._question.key.flight_id, "age_ms": age_ms})
+        return event(step, {"flight_id": self._question.key.flight_id, "age_ms": age_ms})
 
     def _end(self, end: FlightResult | Exception) -> bytes:
         """The answer, or the problem that a plain request would have got."""
@@ -118,9 +113,5 @@ class ProgressStream:
                 "fallback": end.fallback,
                 "answer": json.loads(body_of(end, self._language)),
             }
-            return _event(STORED if end.fallback is None else "fallback", told)
-        return _event("error", json.loads(to_problem(end, self._service).get_data()))
-
-
-def _event(name: str, data: dict[str, Any]) -> bytes:
-    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
+            return event(STORED if end.fallback is None else "fallback", told)
+        return event("error", json.loads(to_problem(end, self._service).get_data()))

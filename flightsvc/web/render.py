@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flask import Response
@@ -12,9 +13,7 @@ from flightsvc.flight.state import FlightView, Role
 from flightsvc.interview.templates import text_for
 from flightsvc.records import StoredRecord
 from flightsvc.web.language import language
-
-JSON = "application/json"
-
+from flightsvc.web.openapi_terms import EVENTS, JSON
 
 #: Stands in an answer's JSON only as a field: inside of a text its quotes would be escaped.
 SIMULATED = b'"simulated":true'
@@ -85,6 +84,17 @@ def render_view(view: FlightView) -> Response:
             "size": view.size,
         }
     )
+
+
+def render_events(events: Iterable[bytes], headers: Mapping[str, str] | None = None) -> Response:
+    """Server-sent events, none of which anybody on the way may hold back."""
+    said = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", **(headers or {})}
+    return Response(events, 200, said, content_type=EVENTS)
+
+
+def event(name: str, data: Mapping[str, Any]) -> bytes:
+    """One of them."""
+    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
 
 def render_json(value: dict[str, Any]) -> Response:
